@@ -1,0 +1,1 @@
+"""The rules: which facts are defects, and how are they explained?"""

@@ -1,0 +1,1 @@
+"""Fencepost: a static verifier and linter for the synchronisation protocols of accelerator kernels."""

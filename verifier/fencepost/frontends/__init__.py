@@ -1,0 +1,1 @@
+"""Front ends: how does source text become kernel IR?"""

@@ -1,0 +1,1 @@
+"""The execution model: what does a kernel do on concrete values?"""

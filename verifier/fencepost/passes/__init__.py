@@ -1,0 +1,1 @@
+"""Passes: how is one kernel IR rewritten into another?"""

@@ -1,0 +1,1 @@
+"""Proofs: what holds for all parameter values?"""

@@ -1,0 +1,1 @@
+"""Renderers: how does a report look in each format?"""
