@@ -316,7 +316,8 @@ class DataOp(Node):
 
     `phase` is "Partial" or "Final"; `family` is "Acc" or "ST" when the text names it (`AccPhase.Final`), else None
     (taken from the operation).  `lanes`: the vector sub-cores that a cube `move` into Vec reaches.  `offset`: the
-    operation carries an offset operand (rule 806).
+    operation carries an offset operand (rule 806).  `at`: scalar operands such as the coordinates of a load or store
+    (`at (row, 0)`); they tell two executions apart and say nothing about slots.
     """
 
     op: str
@@ -328,6 +329,7 @@ class DataOp(Node):
     lanes: Literal["both", "0", "1"] = "both"
     task: Expr | None = None
     offset: bool = False
+    at: tuple[Expr, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
