@@ -192,7 +192,7 @@ class Run:
             or self.overflows
             or self.leftovers
             or self.blocked
-            or self.seen
+            or self.contested
             or self.phase_faults
             or self.message_faults
             or self.mutex_faults

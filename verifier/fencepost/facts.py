@@ -1,0 +1,36 @@
+"""Facts: what was observed about a kernel that a rule can turn into a finding?
+
+A fact names the code of the rule that words it and fills the blanks of the rule's sentence.  Facts come from concrete
+runs (`fencepost.diagnose`), from the text of the kernel, or from the comparison of several shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from fencepost.findings import Related, Severity
+from fencepost.ir import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One observed defect.
+
+    `values` fill the blanks of the rule's sentence.  `cause` is equal for facts (of several rows) with one cause.
+    `severity` overrides the rule's own (a pairing that is only suspicious, say).  `static`: true of the text itself,
+    whatever the parameters.
+    """
+
+    code: str
+    span: Span
+    values: tuple[tuple[str, str], ...]
+    related: tuple[Related, ...] = ()
+    cause: Hashable = None
+    severity: Severity | None = None
+    static: bool = False
+
+    @property
+    def key(self) -> tuple[str, Span, Hashable]:
+        """Equal for the same defect seen at different parameter values."""
+        return self.code, self.span, self.cause
