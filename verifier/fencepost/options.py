@@ -9,6 +9,7 @@ from fencepost.findings import Severity
 from fencepost.ir import Expr
 
 TargetName: TypeAlias = Literal["a5", "a3", "a2"]
+TARGETS: tuple[TargetName, ...] = ("a5", "a3", "a2")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,81 @@
+"""Which front end reads this source text?
+
+A front end is a module with ``read(text, file) -> ReadResult``.  It is chosen by file name and by a cheap look at the
+text, and is imported only when a text needs it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import PurePath
+from typing import Protocol, cast
+
+from fencepost.findings import InputError
+from fencepost.frontends.result import ReadResult
+
+
+@dataclass(frozen=True, slots=True)
+class FrontEnd:
+    """One source language: the module that reads it, its file suffixes, and patterns that all occur in such a text."""
+
+    name: str
+    module: str
+    suffixes: tuple[str, ...]
+    patterns: tuple[re.Pattern[str], ...]
+
+    def accepts(self, text: str) -> bool:
+        """Whether the text looks like this language and holds at least one kernel."""
+        return all(pattern.search(text) for pattern in self.patterns)
+
+
+FRONT_ENDS = (
+    FrontEnd("kernel IR", "fencepost.frontends.kir", (".kir",), (re.compile(r"^\s*kernel\s+\w+\s*\(", re.MULTILINE),)),
+    FrontEnd(
+        "PyPTO-Pro",
+        "fencepost.frontends.pypto_pro",
+        (".py",),
+        (re.compile(r"\bpypto_pro\b"), re.compile(r"^[ \t]*@(?:\w+\.)*jit\b", re.MULTILINE)),
+    ),
+)
+
+SUFFIXES = tuple(sorted({suffix for front_end in FRONT_ENDS for suffix in front_end.suffixes}))
+"""Suffixes of the files that are looked at in a folder."""
+
+
+class _Reader(Protocol):
+    def read(self, text: str, file: str) -> ReadResult: ...
+
+
+def front_end_for(text: str, file: str) -> FrontEnd | None:
+    """Return the front end for a text, or None if no front end finds a kernel in it.
+
+    A file whose suffix belongs to one language only (`.kir`) always goes to that language, so that mistakes in it are
+    explained; a suffix shared with ordinary programs (`.py`) needs a look at the text; any other name, such as that of
+    standard input, is judged by the text alone.
+    """
+    suffix = PurePath(file).suffix.lower()
+    if suffix == ".kir":
+        return FRONT_ENDS[0]
+    for front_end in FRONT_ENDS:
+        if (suffix in front_end.suffixes or suffix not in SUFFIXES) and front_end.accepts(text):
+            return front_end
+    return None
+
+
+def read_source(text: str, file: str) -> ReadResult:
+    """Read the kernels of one source text; `file` is the name that spans and messages carry.
+
+    Never raises for bad input: a text that no front end accepts gives an empty result, a text with NUL characters an
+    error with its position.
+    """
+    front_end = front_end_for(text, file)
+    if front_end is None:
+        return ReadResult()
+    nul = text.find("\0")
+    if nul >= 0:
+        start = text.rfind("\n", 0, nul) + 1
+        message = f"a NUL character; {front_end.name} source is plain text"
+        return ReadResult(errors=(InputError(file, text.count("\n", 0, nul) + 1, nul - start + 1, message),))
+    return cast(_Reader, import_module(front_end.module)).read(text, file)

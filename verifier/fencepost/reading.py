@@ -1,0 +1,83 @@
+"""Which kernels does a source hold, whatever it holds?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fencepost import ir
+from fencepost.defects import defect
+from fencepost.discover import Source
+from fencepost.findings import InputError
+from fencepost.frontends.registry import read_source
+from fencepost.frontends.result import ReadResult
+from fencepost.nearest import unknown_name
+from fencepost.validate import validate
+
+
+class InvalidSource(ValueError):
+    """The text is not a kernel; `errors` says why, one entry per mistake."""
+
+    def __init__(self, errors: tuple[InputError, ...]) -> None:
+        self.errors = errors
+        super().__init__("\n".join(f"{e.file}:{e.line}:{e.column}: {e.message}" for e in errors))
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The kernels of a source that can be checked, with every mistake in it.
+
+    `names` are those of all kernels, also of invalid ones.  `tracebacks` belong to defects of the front end.
+    """
+
+    result: ReadResult
+    names: tuple[str, ...] = ()
+    tracebacks: tuple[str, ...] = ()
+
+
+def read(source: Source) -> Reading:
+    """Read and validate the kernels of a source.  Never raises for anything that the source holds."""
+    try:
+        result = read_source(source.text, source.file)
+        if source.named and not result.kernels and not result.errors:
+            return Reading(ReadResult(errors=(InputError(source.file, 0, 0, "no kernel in this file"),)))
+        errors = list(result.errors)
+        kernels = []
+        for kernel in result.kernels:
+            mistakes = validate(kernel)
+            errors.extend(mistakes)
+            if not mistakes:
+                kernels.append(kernel)
+    except Exception as error:
+        found = defect(error, ir.Span(source.file), f"reading {source.file}")
+        return Reading(ReadResult(errors=(found.error,)), (), (found.traceback,))
+    return Reading(ReadResult(tuple(kernels), tuple(errors), result.assumptions), tuple(k.name for k in result.kernels))
+
+
+def source_text(text: str, file: str = "<text>") -> Source:
+    """Turn text in memory into a source, with plain line feeds and no byte order mark."""
+    return Source(file, text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def parse(text: str, kernel: str | None = None, file: str = "<text>") -> ir.Kernel:
+    """Read the kernel in `text`; `kernel` names the one wanted where there are several.
+
+    Raises InvalidSource for mistakes in the text, for several kernels without a choice, and for an unknown name.
+    """
+    reading = read(source_text(text, file))
+    if reading.result.errors:
+        raise InvalidSource(reading.result.errors)
+    wanted = [k for k in reading.result.kernels if kernel in (None, k.name)]
+    if len(wanted) == 1:
+        return wanted[0]
+    names = ", ".join(reading.names)
+    why = f"several kernels, name one: {names}" if wanted else unknown_name("kernel", str(kernel), reading.names)
+    raise InvalidSource((InputError(file, 0, 0, why),))
+
+
+def parse_assume(text: str) -> ir.Expr:
+    """Read a fact about parameters, e.g. ``"n % 2 == 0"``.  Raises ValueError with what is wrong."""
+    result = read_source(f"kernel assumed():\n    assume ({text}\n    )\n", "<assume>.kir")
+    if result.errors or len(result.kernels) != 1 or len(result.kernels[0].assumes) != 1:
+        why = f": {result.errors[0].message}" if result.errors else ""
+        raise ValueError(f"{text!r} is not an expression over parameters{why}")
+    return result.kernels[0].assumes[0]

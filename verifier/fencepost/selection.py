@@ -1,0 +1,53 @@
+"""Which findings count, by the wish of the command line or the configuration?
+
+Findings that do not count stay in the report, marked with one of the reasons below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from fencepost.findings import Finding, KernelReport
+from fencepost.options import CheckOptions
+
+NOT_SELECTED = "not selected"
+IGNORED = "ignored by configuration"
+IN_BASELINE = "in the baseline"
+EXTERNAL = frozenset({NOT_SELECTED, IGNORED, IN_BASELINE})
+"""Reasons that do not come from a comment in the source."""
+
+
+def code_of(text: str) -> str:
+    """Normalise a code or the beginning of one: "FP206", "fp206" and "206" are "206".  Raises ValueError."""
+    code = text.strip().upper().removeprefix("FP")
+    if not (code.isascii() and code.isdigit() and len(code) <= 3):
+        raise ValueError(f"{text!r} is not a code such as FP206, nor the beginning of one")
+    return code
+
+
+def select(kernel: KernelReport, options: CheckOptions) -> KernelReport:
+    """Mark the findings that `select` and `ignore` leave out."""
+
+    def mark(finding: Finding) -> Finding:
+        if finding.suppressed is not None:
+            return finding
+        if options.select and not _matches(finding.code, options.select):
+            return replace(finding, suppressed=NOT_SELECTED)
+        if _matches(finding.code, options.ignore):
+            return replace(finding, suppressed=IGNORED)
+        return finding
+
+    return replace(kernel, findings=tuple(map(mark, kernel.findings)))
+
+
+def apply_severities(kernel: KernelReport, options: CheckOptions) -> KernelReport:
+    """Replace the severities of the codes that the user gave one."""
+    wanted = dict(options.severity)
+    if not wanted:
+        return kernel
+    return replace(kernel, findings=tuple(replace(f, severity=wanted.get(f.code, f.severity)) for f in kernel.findings))
+
+
+def _matches(code: str, prefixes: Iterable[str]) -> bool:
+    return any(code.startswith(prefix) for prefix in prefixes)
