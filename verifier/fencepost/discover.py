@@ -23,13 +23,13 @@ SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "bu
 class Source:
     """One text to check.
 
-    `file` is the name that reports show.  `text` has plain line feeds and no byte order mark.  `named` tells that the
-    user gave this very file, so that a file without a kernel is an error.
+    `file` is the name that reports show.  `text` has plain line feeds and no byte order mark.  `alone` tells that the
+    user named this very file and nothing else, so that it is an error if it holds no kernel.
     """
 
     file: str
     text: str
-    named: bool = True
+    alone: bool = True
 
 
 def decode(data: bytes, file: str) -> str:
@@ -67,16 +67,17 @@ def discover(
     paths below the folder.  What can't be read becomes an `InputError`; the others still come.
     """
     seen: set[object] = set()
+    alone = len(paths) == 1
     for path in paths:
         if path == "-":
-            yield _decoded(sys.stdin.buffer.read(), stdin_name, named=True)
+            yield _decoded(sys.stdin.buffer.read(), stdin_name, alone)
         elif os.path.isdir(path):
             yield from _folder(path, tuple(suffixes), tuple(exclude), seen)
         else:
-            yield from _file(path, seen, named=True)
+            yield from _file(path, seen, named=True, alone=alone)
 
 
-def _file(path: str, seen: set[object], named: bool) -> Iterator[Source | InputError]:
+def _file(path: str, seen: set[object], named: bool, alone: bool) -> Iterator[Source | InputError]:
     try:
         status = os.stat(path)
         identity = (status.st_dev, status.st_ino)
@@ -92,12 +93,12 @@ def _file(path: str, seen: set[object], named: bool) -> Iterator[Source | InputE
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         yield InputError(path, 0, 0, f"can't read the file: {reason}")
         return
-    yield _decoded(data, path, named)
+    yield _decoded(data, path, alone)
 
 
-def _decoded(data: bytes, file: str, named: bool) -> Source | InputError:
+def _decoded(data: bytes, file: str, alone: bool) -> Source | InputError:
     try:
-        return Source(file, decode(data, file), named)
+        return Source(file, decode(data, file), alone)
     except ValueError as error:
         return InputError(file, 0, 0, str(error))
 
@@ -128,7 +129,7 @@ def _folder(
                 if not _skipped(entry):
                     below.append(entry.path)
             elif entry.name.endswith(suffixes):
-                yield from _file(entry.path, seen, named=False)
+                yield from _file(entry.path, seen, named=False, alone=False)
         stack.extend(reversed(below))
 
 

@@ -38,7 +38,7 @@ def read(source: Source) -> Reading:
     """Read and validate the kernels of a source.  Never raises for anything that the source holds."""
     try:
         result = read_source(source.text, source.file)
-        if source.named and not result.kernels and not result.errors:
+        if source.alone and not result.kernels and not result.errors:
             return Reading(ReadResult(errors=(InputError(source.file, 0, 0, "no kernel in this file"),)))
         errors = list(result.errors)
         kernels = []

@@ -30,6 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("paths", metavar="PATH", nargs="+", help="files and folders; - is standard input")
     parser.add_argument("--stdin-filename", metavar="NAME", default="<stdin>", help="the name that - stands for")
+    parser.add_argument("--allow-empty", action="store_true", help="a file without a kernel is no error, even alone")
     what = parser.add_argument_group("what is checked")
     what.add_argument(
         "--kernel", metavar="NAME", action="append", default=[], help="only kernels of this name or pattern"
@@ -61,9 +62,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Check everything, write the reports and return the exit status."""
+    from dataclasses import replace
+
     from fencepost import config
     from fencepost.check import merge
-    from fencepost.discover import discover
+    from fencepost.discover import Source, discover
     from fencepost.frontends.registry import SUFFIXES
     from fencepost.verdicts import ExitStatus, exit_status
 
@@ -74,6 +77,8 @@ def execute(args: argparse.Namespace) -> int:
     options = _options(args, settings)
     baseline = _baseline(args, settings)
     sources = list(discover(args.paths, SUFFIXES, settings.exclude, args.stdin_filename))
+    if args.allow_empty:
+        sources = [replace(s, alone=False) if isinstance(s, Source) else s for s in sources]
     outcomes, interrupted = _check_all(sources, options, args, settings)
     outcome = merge(outcomes)
     report = outcome.report
