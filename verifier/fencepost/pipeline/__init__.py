@@ -1,0 +1,1 @@
+"""Annotated software pipelines: does the pipelined loop compute what the serial loop computes?"""

@@ -1,0 +1,147 @@
+"""What is an annotated loop, reduced to what its pipelining depends on?
+
+One `Loop` is a counted loop whose body is a list of statements.  A statement reads and writes cells of buffers; the
+values themselves never matter.  Iterations are counted from 0; `start` is the first value of the loop variable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeAlias
+
+from fencepost.ir import NOWHERE, Span
+from fencepost.pipeline.sequence import ALWAYS, Guard, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Every cell of the buffer."""
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One cell, which may change with the iteration."""
+
+    cell: Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Somewhere:
+    """One cell that cannot be read from the source: any function of the iteration, the same for the same key."""
+
+    key: str
+
+
+Index: TypeAlias = Whole | At | Somewhere
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    buffer: str
+    index: Index = Whole()
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """A buffer used by the loop.
+
+    `local`: allocated in the scope of the loop, so the compiler may keep several versions of it; a buffer that is not
+    local is a parameter of the kernel.  `cells` is the number of its cells, None for an array without end.
+    `initialised`: written before the loop.
+    """
+
+    name: str
+    local: bool
+    cells: int | None = 1
+    initialised: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement at the top level of the body.
+
+    `reads` and `writes` are in source order.  `bind` is the name of the scalar that the statement defines; such a
+    statement writes nothing else.  `uses` are the binds that its text mentions.  `pure`: a bind of scalar type whose
+    value has no side effect.  `cellwise`: the value of cell j depends on cell j of the first read only, not on its
+    other cells.  `plain`: no branch and no inner loop of unknown length inside, so the compiler can count commits in
+    it.  `copy`: moves data from global to on-chip memory and does nothing else.
+    """
+
+    label: str
+    reads: tuple[Access, ...] = ()
+    writes: tuple[Access, ...] = ()
+    guard: Guard = ALWAYS
+    bind: str | None = None
+    uses: tuple[str, ...] = ()
+    pure: bool = True
+    cellwise: bool = False
+    plain: bool = True
+    copy: bool = False
+    span: Span = NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Annotations:
+    """The annotations as written; None where the key is absent.
+
+    The lists have an entry for each statement that is scheduled, or (older form) for each statement.  `replayable` is
+    a flag per statement that overrides which binds are replayed.
+    """
+
+    stage: tuple[int, ...] | None = None
+    order: tuple[int, ...] | None = None
+    num_stages: int | None = None
+    async_stages: tuple[int, ...] | None = None
+    async_producers: tuple[int, ...] | None = None
+    async_producer_groups: tuple[int, ...] | None = None
+    replayable: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Loop:
+    """An annotated loop.  `start` is None if it is not constant; `after` are the cells that are read after the loop."""
+
+    statements: tuple[Statement, ...]
+    buffers: tuple[Buffer, ...]
+    annotations: Annotations = field(default_factory=Annotations)
+    start: int | None = 0
+    after: tuple[Access, ...] = ()
+    variable: str = "i"
+    span: Span = NOWHERE
+
+    @cached_property
+    def buffer(self) -> dict[str, Buffer]:
+        return {b.name: b for b in self.buffers}
+
+    @cached_property
+    def written(self) -> frozenset[str]:
+        """The buffers that some statement writes."""
+        return frozenset(a.buffer for s in self.statements for a in s.writes)
+
+    @cached_property
+    def definition(self) -> dict[str, int]:
+        """Bind name -> its statement."""
+        return {s.bind: n for n, s in enumerate(self.statements) if s.bind is not None}
+
+    def can_replay(self, n: int) -> bool:
+        """Whether statement n is a bind whose value may be computed again anywhere in its iteration."""
+        s = self.statements[n]
+        return s.bind is not None and s.pure and not any(r.buffer in self.written for r in s.reads)
+
+    def may_overlap(self, first: list[Access], second: list[Access]) -> bool:
+        """Whether two sets of accesses to one buffer share a cell in one iteration, as far as the compiler can tell.
+
+        The compiler takes the smallest interval around each set and compares the two.
+        """
+        a, b = _interval(first), _interval(second)
+        return a is None or b is None or a[0] != b[0] or (a[1] <= b[2] and b[1] <= a[2])
+
+
+def _interval(accesses: list[Access]) -> tuple[int, int, int] | None:
+    """Gain per iteration, and the cells at iteration 0: (gain, least, greatest); None if that is no interval."""
+    cells = [a.index.cell for a in accesses if isinstance(a.index, At)]
+    if len(cells) < len(accesses) or any(c.period > 1 or c.gain != cells[0].gain for c in cells):
+        return None
+    values = [c.values[0] for c in cells]
+    return cells[0].gain, min(values), max(values)

@@ -1,0 +1,196 @@
+"""How does a number, or a condition, change from one iteration of a loop to the next?
+
+Iterations are counted from 0.  A `Sequence` is an integer that repeats with a constant gain: ``3*i + 1``, ``i % 4``,
+``(i + 2) // 3`` and their sums are all of this form, and nothing else is needed for slot numbers.  A `Guard` is a
+condition on the iteration; from some iteration on, and up to some distance from the last one, it repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import gcd, lcm
+from typing import Literal, TypeAlias
+
+MAX_PERIOD = 1 << 12
+
+
+class TooLong(Exception):
+    """A period that is too long to be written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """``f(i) = values[i % P] + gain * (i // P)`` with P = len(values)."""
+
+    values: tuple[int, ...]
+    gain: int = 0
+
+    @staticmethod
+    def constant(value: int) -> Sequence:
+        return Sequence((value,))
+
+    @staticmethod
+    def linear(scale: int, offset: int) -> Sequence:
+        return Sequence((offset,), scale)
+
+    @property
+    def period(self) -> int:
+        return len(self.values)
+
+    def __call__(self, i: int) -> int:
+        turn, phase = divmod(i, len(self.values))
+        return self.values[phase] + self.gain * turn
+
+    def _stretched(self, period: int) -> Sequence:
+        if period > MAX_PERIOD:
+            raise TooLong
+        return Sequence(tuple(self(i) for i in range(period)), self.gain * (period // self.period))
+
+    def _reduced(self) -> Sequence:
+        for period in range(1, self.period):
+            if self.period % period == 0 and self.gain % (self.period // period) == 0:
+                short = Sequence(self.values[:period], self.gain // (self.period // period))
+                if all(short(i) == self.values[i] for i in range(self.period)):
+                    return short
+        return self
+
+    def plus(self, other: Sequence) -> Sequence:
+        period = lcm(self.period, other.period)
+        a, b = self._stretched(period), other._stretched(period)
+        return Sequence(tuple(x + y for x, y in zip(a.values, b.values, strict=True)), a.gain + b.gain)._reduced()
+
+    def times(self, factor: int) -> Sequence:
+        return Sequence(tuple(v * factor for v in self.values), self.gain * factor)._reduced()
+
+    def floor_divided(self, divisor: int) -> Sequence:
+        """``self // divisor``, rounding down; `divisor` is not 0."""
+        whole = self._stretched(self.period * abs(divisor) // gcd(self.gain, divisor)) if self.gain else self
+        return Sequence(tuple(v // divisor for v in whole.values), whole.gain // divisor)._reduced()
+
+    def modulo(self, divisor: int) -> Sequence:
+        """``self % divisor`` with the sign of the divisor; `divisor` is not 0."""
+        return self.plus(self.floor_divided(divisor).times(-divisor))
+
+    def settled(self) -> int:
+        """The least iteration from which on the sign of the sequence repeats with its period."""
+        if self.gain == 0:
+            return 0
+        last = 0
+        for phase, value in enumerate(self.values):
+            # The sign at `phase` is final once value + gain * turn has the sign of gain.
+            turn = max(0, -value // self.gain + 1) if self.gain > 0 else max(0, value // -self.gain + 1)
+            last = max(last, phase + turn * self.period)
+        return last
+
+
+Comparison: TypeAlias = Literal["<", "<=", ">", ">=", "==", "!="]
+
+_COMPARE: dict[str, Callable[[int], bool]] = {
+    "<": lambda d: d < 0,
+    "<=": lambda d: d <= 0,
+    ">": lambda d: d > 0,
+    ">=": lambda d: d >= 0,
+    "==": lambda d: d == 0,
+    "!=": lambda d: d != 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a guard needs for repeating: with `period`, from iteration `head` on, until `tail` before the end."""
+
+    period: int = 1
+    head: int = 0
+    tail: int = 0
+    regular: bool = True
+
+    def joined(self, other: Shape) -> Shape:
+        return Shape(
+            lcm(self.period, other.period),
+            max(self.head, other.head),
+            max(self.tail, other.tail),
+            self.regular and other.regular,
+        )
+
+
+Unknowns: TypeAlias = Mapping[tuple[str, int], int]
+"""Values of unknown functions: (key, iteration) -> value; iteration -1 holds for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """``difference(i) OP 0``; with `from_end`, i counts back from the last iteration."""
+
+    difference: Sequence
+    op: Comparison
+    from_end: bool = False
+
+    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
+        return _COMPARE[self.op](self.difference(trips - 1 - i if self.from_end else i))
+
+    def shape(self) -> Shape:
+        settled = self.difference.settled()
+        return Shape(self.difference.period, 0 if self.from_end else settled, settled if self.from_end else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A condition that cannot be read: any truth value per iteration, the same for the same key.
+
+    `invariant`: the same in all iterations of the loop.
+    """
+
+    key: str
+    invariant: bool = False
+
+    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
+        return bool(unknowns.get((self.key, -1 if self.invariant else i), 1))
+
+    def shape(self) -> Shape:
+        return Shape(regular=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Guard
+
+    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
+        return not self.operand.holds(i, trips, unknowns)
+
+    def shape(self) -> Shape:
+        return self.operand.shape()
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """True if all operands are (no operands: always)."""
+
+    operands: tuple[Guard, ...] = ()
+
+    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
+        return all(o.holds(i, trips, unknowns) for o in self.operands)
+
+    def shape(self) -> Shape:
+        shape = Shape()
+        for operand in self.operands:
+            shape = shape.joined(operand.shape())
+        return shape
+
+
+Guard: TypeAlias = Compared | Unknown | Not | All
+
+ALWAYS = All()
+
+
+def unknowns_of(guard: Guard) -> set[Unknown]:
+    """The unknown conditions that a guard depends on."""
+    match guard:
+        case Unknown():
+            return {guard}
+        case Not(operand):
+            return unknowns_of(operand)
+        case All(operands):
+            return {u for o in operands for u in unknowns_of(o)}
+        case Compared():
+            return set()
