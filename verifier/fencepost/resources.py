@@ -1,20 +1,20 @@
-"""Where are the data files (grammar, templates, schema) that the tool reads at run time?"""
+"""Where do the data files (grammar, templates, schemas) live, installed or in a checkout?"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
 
+def resource(path: str) -> Path:
+    """Return the place of a data file, named as in the checkout (for example ``grammar/kernel_ir.lark``).
 
-def resource(name: str) -> Path:
-    """Return the path of a data file, e.g. ``resource("grammar/kernel_ir.lark")``.
-
-    An installed package carries its data under ``fencepost/data``; in a checkout the same relative path stands at the
-    top of the repository.  Raises FileNotFoundError when neither has it.
+    An installed package carries its data under ``fencepost/data``; a checkout has it beside the sources.
+    Raises FileNotFoundError, with both places, when it is in neither.
     """
-    for root in (_PACKAGE / "data", _PACKAGE.parent.parent):
-        path = root / name
-        if path.exists():
-            return path
-    raise FileNotFoundError(f"data file {name!r} is missing from this installation of fencepost; reinstall the package")
+    package = Path(__file__).resolve().parent
+    installed = package / "data" / path
+    checkout = package.parent.parent / path
+    for candidate in (installed, checkout):
+        if candidate.exists():
+            return candidate
+    raise FileNotFoundError(f"{path}: neither {installed} nor {checkout} exists; the installation is incomplete")

@@ -1,0 +1,138 @@
+"""Which kernels and which mistakes are in a kernel text?  Cutting, parsing with recovery, and collecting errors."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fencepost import ir
+from fencepost.findings import InputError
+from fencepost.frontends.kir import words
+from fencepost.frontends.kir.build import Builder
+from fencepost.frontends.kir.indent import Indenter
+from fencepost.frontends.kir.recovery import KernelParse
+from fencepost.frontends.result import ReadResult
+from fencepost.resources import resource
+
+if TYPE_CHECKING:
+    from lark import Lark
+
+_LOCK = threading.Lock()
+"""The parser of a process, its indenter and its builder serve one text at a time."""
+
+_HEADER = re.compile(r"^(?:kernel\b|([^\W\d]\w*)[ \t]+[^\W\d]\w*[ \t]*\()", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parser:
+    lark: Lark
+    indenter: Indenter
+    builder: Builder
+
+
+@functools.cache
+def _parser() -> _Parser:
+    """The parser of this process."""
+    from lark import Lark
+
+    indenter, builder = Indenter(), Builder()
+    lark = Lark(
+        resource("grammar/kernel_ir.lark").read_text(encoding="utf-8"),
+        parser="lalr",
+        lexer="contextual",
+        postlex=indenter,
+        transformer=builder,
+        keep_all_tokens=True,
+        maybe_placeholders=False,
+    )
+    return _Parser(lark, indenter, builder)
+
+
+class _Errors:
+    """Collects the mistakes of one text."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+        self._found: dict[tuple[int, int, str], None] = {}
+
+    def report(self, line: int, column: int, message: str) -> None:
+        self._found.setdefault((line, column, message))
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def finish(self, text: str) -> tuple[InputError, ...]:
+        """The mistakes in text order, with their source lines."""
+        if not self._found:
+            return ()
+        lines = text.split("\n")
+        return tuple(
+            InputError(self._file, line, column, message, lines[line - 1] if line <= len(lines) else "")
+            for line, column, message in sorted(self._found)
+        )
+
+
+def read(text: str, file: str) -> ReadResult:
+    """Read the kernels of `text`; `file` is the name that spans and messages carry.
+
+    Never raises for any text.  A kernel with a mistake is left out; mistakes in other kernels do not touch it.
+    """
+    text = _normal(text)
+    errors = _Errors(file)
+    kernels: list[ir.Kernel] = []
+    with _LOCK:
+        parser = _parser()
+        parser.builder.begin(file, errors.report)
+        for line, chunk, is_kernel in _chunks(text):
+            if not is_kernel:
+                _stray(chunk, line, errors)
+                continue
+            before = len(errors)
+            parse = KernelParse(parser.lark, parser.indenter, parser.builder, errors.report)
+            found = parse.run(chunk, line)
+            if len(errors) == before:
+                kernels.extend(found)
+    return ReadResult(tuple(kernels), errors.finish(text))
+
+
+def _normal(text: str) -> str:
+    """Without byte order mark, every line ended by a line feed."""
+    text = text.removeprefix("\ufeff")
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text if text.endswith("\n") else text + "\n"
+
+
+def _chunks(text: str) -> Iterator[tuple[int, str, bool]]:
+    """Cut `text` at the headers in column 1: (first line, text, whether it begins with a header)."""
+    starts: list[int] = []
+    for found in _HEADER.finditer(text):
+        word = found.group(1)
+        if word is None or words.nearest(word, ["kernel"]):
+            starts.append(found.start())
+    if not starts or starts[0] > 0:
+        yield 1, text[: starts[0] if starts else len(text)], False
+    line = 1 + (text.count("\n", 0, starts[0]) if starts else 0)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield line, text[start:end], True
+        line += text.count("\n", start, end)
+
+
+def _stray(text: str, line: int, errors: _Errors) -> None:
+    """Report text in front of the first kernel, once."""
+    for offset, content in enumerate(text.split("\n")):
+        stripped = content.lstrip()
+        if stripped and not stripped.startswith("#"):
+            column = len(content) - len(stripped) + 1
+            if re.match(r"kernel\b", stripped):
+                message = "a kernel header must begin in column 1"
+            else:
+                word = re.match(r"\w*", stripped)
+                hint = words.suggestion(word.group() if word else "", ["kernel"])
+                message = f"expected 'kernel NAME(...):' before any other text{hint}"
+            errors.report(line + offset, column, message)
+            return
