@@ -97,6 +97,7 @@ class Finding:
     replayed: bool = False
     trace: tuple[Step, ...] = ()
     suppressed: str | None = None  # the reason given in the source, when suppressed
+    links: tuple[tuple[int, int], ...] = ()  # pairs of indices into `trace`: a signal or message, and who takes it
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,8 +160,10 @@ class Report:
 
     @property
     def proved(self) -> bool:
-        """True if every kernel is proved and no input was bad (suppressed findings do not count against it)."""
-        return not self.errors and bool(self.kernels) and all(k.verdict is Verdict.PROVED for k in self.kernels)
+        """True if every kernel is proved and no input was bad (suppressed findings and warnings do not count)."""
+        from fencepost.verdicts import ExitStatus, exit_status
+
+        return bool(self.kernels) and exit_status(self) is ExitStatus.CLEAN
 
     def text(self) -> str:
         """The text report, without colour."""

@@ -18,16 +18,17 @@ def execute(args: argparse.Namespace) -> int:
     """Print one line per rule."""
     from fencepost_rules import rules
 
-    known = sorted(rules(), key=lambda rule: rule.code)
+    known = rules()
     if args.json:
         import json
 
         listed = [
-            {"code": rule.code, "name": rule.name, "severity": rule.severity.value, "row": rule.row.title}
-            for rule in known
+            {"code": r.code, "name": r.name, "title": r.title, "severity": r.severity.value, "row": r.row.title}
+            for r in known
         ]
         print(json.dumps(listed, indent=2))
         return 0
-    for rule in known:
-        print(f"FP{rule.code}  {rule.name:<44}  {rule.severity.value:<8}  {rule.row.title}")
+    wide = max((len(r.name) for r in known), default=0)
+    for r in known:
+        print(f"FP{r.code}  {r.name:<{wide}}  {r.severity.value:<7}  {r.title}")
     return 0

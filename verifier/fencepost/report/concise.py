@@ -16,12 +16,12 @@ def render(report: Report) -> str:
                 continue
             head = f"{wording.place(finding.span)}: {wording.code(finding)} {finding.severity.value}: "
             values = f" [{wording.witness(finding)}]" if finding.witness is not None else ""
-            lines.append(head + safe(finding.message) + values)
+            lines.append(head + finding.message + values)
         for undecided in kernel.unknown:
             where = wording.place(undecided.span) if undecided.span.line else f"{kernel.file}:{kernel.line}"
-            lines.append(f"{where}: undecided: {kernel.name}: {undecided.row.title}: {safe(undecided.reason)}")
+            lines.append(f"{where}: undecided: {kernel.name}: {undecided.row.title}: {undecided.reason}")
     for error in report.errors:
         where = f"{error.file}:{error.line}:{error.column}" if error.line else error.file
-        lines.append(f"{where}: error: {safe(error.message)}")
+        lines.append(f"{where}: error: {error.message}")
     lines.append(wording.summary(report))
-    return "\n".join(lines) + "\n"
+    return "\n".join(map(safe, lines)) + "\n"

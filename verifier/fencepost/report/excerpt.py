@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fencepost.findings import Finding, Related
+from fencepost.findings import Finding
 from fencepost.ir import Span
 from fencepost.report.style import Style, safe, width
 
@@ -48,12 +48,7 @@ def excerpt(finding: Finding, file: str, source: str, style: Style) -> list[str]
 
 def call_path(span: Span) -> list[str]:
     """Lines that name the call sites through which an inlined helper was reached, outermost first."""
-    return [f"called from {site.file}:{site.line}:{site.column}" for site in span.via]
-
-
-def related_text(related: Related) -> str:
-    """A related place in one line."""
-    return f"{related.span.file}:{related.span.line}: {related.message}"
+    return [safe(f"called from {site.file}:{site.line}:{site.column}") for site in span.via]
 
 
 def caret(line: str, column: int) -> list[str]:
@@ -67,7 +62,7 @@ def caret(line: str, column: int) -> list[str]:
 
 
 def _elsewhere(mark: _Mark, style: Style) -> str:
-    where = f"{mark.span.file}:{mark.span.line}" if mark.span.line else mark.span.file
+    where = safe(f"{mark.span.file}:{mark.span.line}" if mark.span.line else mark.span.file)
     return style.paint(f"at {where}", "dim") + (f": {safe(mark.label)}" if mark.label else "")
 
 

@@ -41,15 +41,19 @@ def lanes(steps: Sequence[Step], style: Style, cells: int = 108, limit: int | No
     columns = agents(steps)
     most = max(width(label(step)) for step in shown)
     column = max(16, min(most, (cells - 3 * (len(columns) - 1)) // len(columns)))
-    out = [" | ".join(style.paint(fit(name, column), "bold") for name in columns).rstrip()]
+    out = [" | ".join(style.paint(name, "bold") for name in _padded(columns, column))]
     if len(shown) < len(steps):
         out.append(style.paint(f"… {len(steps) - len(shown)} earlier steps", "dim"))
     for step in shown:
         for part in textwrap.wrap(label(step), column, subsequent_indent="    "):
-            cells_of = [fit(part if name == step.agent else "", column) for name in columns]
-            painted = [_paint(c, step, style) if n == step.agent else c for n, c in zip(columns, cells_of, strict=True)]
-            out.append(" | ".join(painted).rstrip())
+            row = _padded([part if name == step.agent else "" for name in columns], column)
+            out.append(" | ".join(_paint(text, step, style) if text.strip() else text for text in row).rstrip())
     return out
+
+
+def _padded(texts: Sequence[str], cells: int) -> list[str]:
+    """The texts as columns of equal width; the last one is not padded."""
+    return [*(fit(text, cells) for text in texts[:-1]), fit(texts[-1], cells).rstrip()]
 
 
 def _paint(text: str, step: Step, style: Style) -> str:

@@ -48,10 +48,10 @@ def error_lines(error: InputError, style: Style) -> Iterator[str]:
 def _kernel(kernel: KernelReport, style: Style, quiet: bool, verbose: bool, columns: int) -> Iterator[str]:
     yield "   ".join(
         (
-            style.paint(kernel.name, "bold"),
-            f"{kernel.file}:{kernel.line}",
+            style.paint(safe(kernel.name), "bold"),
+            safe(f"{kernel.file}:{kernel.line}"),
             kernel.target,
-            style.verdict(kernel.verdict, wording.headline(kernel)),
+            style.verdict(kernel.verdict, safe(wording.headline(kernel))),
             wording.seconds(kernel.seconds),
         )
     )
@@ -66,7 +66,7 @@ def _kernel(kernel: KernelReport, style: Style, quiet: bool, verbose: bool, colu
             painted = f"  {number} {row.title:<14}  {style.verdict(check.verdict, f'{check.verdict.value:<9}')}  "
             yield from _wrapped(head, safe(check.evidence), columns, painted)
         for undecided in wording.undecided_of_row(kernel, check.row):
-            where = f" ({wording.place(undecided.span)})" if undecided.span.line else ""
+            where = f" ({safe(wording.place(undecided.span))})" if undecided.span.line else ""
             yield from _wrapped(_INDENT + "undecided: ", safe(undecided.reason) + where, columns)
         for finding in wording.of_row(kernel.findings, check.row):
             printed.add(id(finding))
@@ -89,13 +89,13 @@ def _finding(finding: Finding, kernel: KernelReport, style: Style, verbose: bool
     painted = _INDENT + style.severity(finding.severity, title)
     yield from _wrapped(_INDENT + title, safe(finding.message), columns, painted)
     inner = _INDENT + "  "
-    yield inner + style.paint(f"--> {safe(wording.place(finding.span))}", "cyan") + f"  {finding.name}"
+    yield inner + style.paint(f"--> {safe(wording.place(finding.span))}", "cyan") + f"  {safe(finding.name)}"
     for line in (*excerpt(finding, kernel.file, kernel.source, style), *call_path(finding.span)):
         yield inner + line
     if finding.suppressed is not None:
         yield inner + f"suppressed: {safe(finding.suppressed)}"
     if finding.witness is not None:
-        yield inner + f"smallest: {wording.witness(finding)}" + (" (replayed)" if finding.replayed else "")
+        yield inner + f"smallest: {safe(wording.witness(finding))}" + (" (replayed)" if finding.replayed else "")
     if finding.trace:
         yield inner + "last steps:"
         limit = None if verbose else _STEPS
