@@ -31,6 +31,6 @@ class Fact:
     static: bool = False
 
     @property
-    def key(self) -> tuple[str, Span, Hashable]:
-        """Equal for the same defect seen at different parameter values."""
-        return self.code, self.span, self.cause
+    def key(self) -> tuple[str, Hashable]:
+        """Equal for the same defect seen at different parameter values: the cause, or else the place."""
+        return self.code, self.span if self.cause is None else self.cause

@@ -177,9 +177,7 @@ class Resolver:
         name = self.compiled.target.name
         return (Illegal("range", f"{what} id {number} is outside 0..{count - 1} of target {name}"),)
 
-    def _cross(
-        self, agent: str, site: int, stmt: ir.SetCross | ir.WaitCross, arguments: tuple[int, ...]
-    ) -> Effect:
+    def _cross(self, agent: str, site: int, stmt: ir.SetCross | ir.WaitCross, arguments: tuple[int, ...]) -> Effect:
         target = self.compiled.target
         number, bad = arguments[0], list[Illegal]()
         if stmt.mode not in target.modes:
@@ -209,9 +207,7 @@ class Resolver:
             illegal=tuple(bad),
         )
 
-    def _cross_channels(
-        self, agent: str, mode: ir.Mode, number: int, lane: int | None, setting: bool
-    ) -> list[Channel]:
+    def _cross_channels(self, agent: str, mode: ir.Mode, number: int, lane: int | None, setting: bool) -> list[Channel]:
         capacity = self.compiled.target.capacity
         if mode in ("INTER_SUBBLOCK", "INTER_BLOCK"):
             kind: Literal["sub", "block"] = "sub" if mode == "INTER_SUBBLOCK" else "block"
@@ -297,18 +293,19 @@ class Resolver:
             return (0,)
         return {"both": (0, 1), "0": (0,), "1": (1,)}[stmt.lanes]
 
-    def _message(
-        self, agent: str, site: int, stmt: ir.Push | ir.Pop | ir.Free, arguments: tuple[int, ...]
-    ) -> Effect:
+    def _message(self, agent: str, site: int, stmt: ir.Push | ir.Pop | ir.Free, arguments: tuple[int, ...]) -> Effect:
         me: ir.Core = "cube" if agent == "aic" else "vector"
         peer: ir.Core = "vector" if agent == "aic" else "cube"
         sender = me if isinstance(stmt, ir.Push) else peer
-        number = next(
-            (i for i, r in enumerate(self.rings) if r.sender == sender and r.id == arguments[0]), None
-        )
+        number = next((i for i, r in enumerate(self.rings) if r.sender == sender and r.id == arguments[0]), None)
         if number is None:
-            bad = (Illegal("range", f"no fifo {sender} -> {'cube' if sender == 'vector' else 'vector'} "
-                                    f"with id {arguments[0]} is declared"),)
+            bad = (
+                Illegal(
+                    "range",
+                    f"no fifo {sender} -> {'cube' if sender == 'vector' else 'vector'} "
+                    f"with id {arguments[0]} is declared",
+                ),
+            )
             return Effect(agent, site, stmt, (agent, stmt.pipe), arguments, illegal=bad)
         lanes = range(self.rings[number].lanes) if agent == "aic" else [int(agent[-1])]
         taking = tuple((number, lane) for lane in lanes if lane < self.rings[number].lanes)

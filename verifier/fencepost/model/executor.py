@@ -32,7 +32,7 @@ class Op:
     `task` is the annotated round, or None.
     """
 
-    __slots__ = ("effect", "number", "task", "seq", "pipe", "after", "locks", "released", "message")
+    __slots__ = ("after", "effect", "locks", "message", "number", "pipe", "released", "seq", "task")
 
     def __init__(self, effect: Effect, number: int, task: int | None, pipe: int) -> None:
         self.effect = effect
@@ -242,7 +242,7 @@ def run(
 class _Pipe:
     """One in-order pipe: its queue of issued operations and its clock."""
 
-    __slots__ = ("number", "key", "queue", "clock", "seq", "joined")
+    __slots__ = ("clock", "joined", "key", "number", "queue", "seq")
 
     def __init__(self, number: int, key: PipeKey, width: int) -> None:
         self.number = number
@@ -256,7 +256,7 @@ class _Pipe:
 class _Signals:
     """The state of one channel."""
 
-    __slots__ = ("tokens", "sets", "waits", "seqs", "peak", "by_pipe", "totals")
+    __slots__ = ("by_pipe", "peak", "seqs", "sets", "tokens", "totals", "waits")
 
     def __init__(self) -> None:
         self.tokens: deque[tuple[int, ...]] = deque()
@@ -271,7 +271,7 @@ class _Signals:
 class _Messages:
     """The state of one ring and lane."""
 
-    __slots__ = ("pushed", "popped", "freed", "credits", "taken", "pushes", "pops", "frees")
+    __slots__ = ("credits", "freed", "frees", "popped", "pops", "pushed", "pushes", "taken")
 
     def __init__(self) -> None:
         self.pushed: list[tuple[int, ...]] = []
@@ -286,7 +286,7 @@ class _Messages:
 class _Cell:
     """The last write of a cell, and per pipe the last read since."""
 
-    __slots__ = ("write", "write_touch", "reads", "writes", "uses")
+    __slots__ = ("reads", "uses", "write", "write_touch", "writes")
 
     def __init__(self) -> None:
         self.write: Op | None = None
@@ -299,7 +299,7 @@ class _Cell:
 class _Flag:
     """The unit_flag of one accumulator cell."""
 
-    __slots__ = ("value", "raised", "lowered", "producer", "consumer")
+    __slots__ = ("consumer", "lowered", "producer", "raised", "value")
 
     def __init__(self) -> None:
         self.value = 0
@@ -330,9 +330,7 @@ class Machine:
         self.compiled = compiled
         self.limit = limit
         self.functions = functions
-        self.result = Run(
-            compiled, values, functions.used, credits, self.resolver.channels, self.resolver, []
-        )
+        self.result = Run(compiled, values, functions.used, credits, self.resolver.channels, self.resolver, [])
         self.credits = credits
         self.pipe_numbers: dict[PipeKey, int] = {}
         self.pipes: list[_Pipe] = []

@@ -182,9 +182,7 @@ def compile_kernel(kernel: ir.Kernel) -> Compiled:
         _Flattener(kernel, agent, parameters, scalars, depths).run() for agent in AGENTS if _takes_part(kernel, agent)
     )
     unsupported = tuple(n for n in ir.walk(kernel) if isinstance(n, ir.Unsupported))
-    return Compiled(
-        kernel, TARGETS[kernel.target], parameters, scalars, tuples, depths, programs, unsupported
-    )
+    return Compiled(kernel, TARGETS[kernel.target], parameters, scalars, tuples, depths, programs, unsupported)
 
 
 def _takes_part(kernel: ir.Kernel, agent: str) -> bool:

@@ -1,0 +1,41 @@
+"""Applicability: which rows have anything to say about a kernel?"""
+
+from __future__ import annotations
+
+from fencepost import ir
+from fencepost.findings import Row
+
+_SIGNALS = (ir.SetCross, ir.WaitCross, ir.SyncSrc, ir.SyncDst, ir.SyncAll, ir.MutexLock, ir.MutexUnlock)
+
+
+def applicable(kernel: ir.Kernel) -> dict[Row, bool]:
+    """The rows of the kernel's report in order: the six points always, the others where the kernel has such things.
+
+    The value says whether the row applies; a row that does not is printed as `n/a`.
+    """
+    nodes = list(ir.walk(kernel))
+    buffers = {b.name for b in kernel.buffers}
+    data = [n for n in nodes if isinstance(n, ir.DataOp)]
+    touches = any(a.name in buffers for n in data for a in (*n.writes, *n.reads))
+    indexed = any(isinstance(n, (ir.Item, ir.Field, ir.Assert)) for n in nodes) or any(
+        isinstance(n, ir.Binary) and n.op in ("%", "//") for n in nodes
+    )
+    signals = any(isinstance(n, _SIGNALS) for n in nodes)
+    messages = bool(kernel.fifos) or any(isinstance(n, (ir.Push, ir.Pop, ir.Free)) for n in nodes)
+    crosses = any(isinstance(n, (ir.SetCross, ir.WaitCross, ir.SyncAll, ir.SyncSrc, ir.MutexLock)) for n in nodes)
+    sections = {item.core if isinstance(item, ir.Section) else "all" for item in kernel.body}
+    rows = {
+        Row.SLOT_MAPPING: touches or indexed,
+        Row.EVENT_POSITION: touches,
+        Row.PAIRING: signals,
+        Row.COUNTS: signals,
+        Row.BOUNDARY: any(isinstance(n, (ir.For, ir.If, ir.Pipelined)) for n in nodes),
+        Row.PARTICIPANTS: crosses or (touches and bool(sections & {"vector", "all"})),
+    }
+    if messages:
+        rows[Row.FIFO] = True
+    if any(n.phase is not None for n in data):
+        rows[Row.PHASES] = True
+    if any(isinstance(n, ir.Pipelined) for n in nodes):
+        rows[Row.PIPELINE] = True
+    return rows

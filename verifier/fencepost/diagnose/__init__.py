@@ -1,0 +1,1 @@
+"""Diagnosis: what is wrong in a run, and what is it called?"""

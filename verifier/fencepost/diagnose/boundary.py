@@ -1,0 +1,122 @@
+"""Boundaries: do the guards and loop bounds of the two sides differ? (row 5: 503, 504)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from fencepost import ir
+from fencepost.diagnose import repair
+from fencepost.diagnose.repair import Repairs
+from fencepost.facts import Fact
+from fencepost.findings import Related
+from fencepost.model.executor import Run
+
+_PAIRS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class _Control:
+    """A loop, or branch number `branch` of an `if`, with the loop variables around it, outermost first."""
+
+    node: ir.For | ir.If
+    branch: int
+    around: tuple[str, ...]
+
+
+def guards(run: Run, repairs: Repairs) -> Iterator[Fact]:
+    """503 and 504: the guard or bound of one side that, replaced by its counterpart, repairs the kernel."""
+    kernel = repairs.kernel
+    tried = 0
+    for core, peer in (("vector", "cube"), ("cube", "vector")):
+        mine, theirs = _controls(kernel, core), _controls(kernel, peer)
+        for one in mine:
+            for two in theirs:
+                if type(one.node) is not type(two.node):
+                    continue
+                edited = _like(kernel, one, two)
+                if edited is None or tried >= _PAIRS:
+                    continue
+                tried += 1
+                if repairs.whole(edited):
+                    yield _fact(one, two)
+                    return
+
+
+def _controls(kernel: ir.Kernel, core: str) -> list[_Control]:
+    found: list[_Control] = []
+
+    def visit(body: tuple[ir.Stmt, ...], around: tuple[str, ...]) -> None:
+        for stmt in body:
+            if isinstance(stmt, ir.For):
+                found.append(_Control(stmt, 0, around))
+                visit(stmt.body, (*around, stmt.var))
+            elif isinstance(stmt, ir.If):
+                for i, (_, inner) in enumerate(stmt.branches):
+                    found.append(_Control(stmt, i, around))
+                    visit(inner, around)
+                visit(stmt.orelse, around)
+
+    for item in kernel.body:
+        if isinstance(item, ir.Section) and item.core == core:
+            visit(item.body, ())
+    return [c for c in found if _synchronises(c)]
+
+
+def _synchronises(control: _Control) -> bool:
+    """Only control around synchronisation can make counts differ."""
+    node: ir.Node = control.node
+    return any(
+        isinstance(n, (ir.SetCross, ir.WaitCross, ir.Push, ir.Pop, ir.SyncSrc, ir.SyncDst)) for n in ir.walk(node)
+    )
+
+
+def _like(kernel: ir.Kernel, one: _Control, two: _Control) -> ir.Kernel | None:
+    """The kernel with `one` taking the bounds or the condition of `two`, loop variables renamed by nesting."""
+    names = dict(zip(two.around, one.around, strict=False))
+    if isinstance(one.node, ir.For) and isinstance(two.node, ir.For):
+        start, stop = _rename(two.node.start, names), _rename(two.node.stop, names)
+        new: ir.Stmt = replace(one.node, start=start, stop=stop)
+    elif isinstance(one.node, ir.If) and isinstance(two.node, ir.If):
+        branches = list(one.node.branches)
+        branches[one.branch] = (_rename(two.node.branches[two.branch][0], names), branches[one.branch][1])
+        new = replace(one.node, branches=tuple(branches))
+    else:
+        return None
+    return None if new == one.node else repair.replace_statement(kernel, {id(one.node): new})
+
+
+def _rename(expr: ir.Expr, names: dict[str, str]) -> ir.Expr:
+    match expr:
+        case ir.Name(id=name):
+            return replace(expr, id=names.get(name, name))
+        case ir.Item():
+            return replace(expr, index=_rename(expr.index, names))
+        case ir.Field():
+            return replace(expr, index=_rename(expr.index, names))
+        case ir.Unary():
+            return replace(expr, operand=_rename(expr.operand, names))
+        case ir.Binary():
+            return replace(expr, left=_rename(expr.left, names), right=_rename(expr.right, names))
+        case ir.Compare():
+            rest = tuple((op, _rename(e, names)) for op, e in expr.rest)
+            return replace(expr, first=_rename(expr.first, names), rest=rest)
+        case ir.Logic():
+            return replace(expr, operands=tuple(_rename(e, names) for e in expr.operands))
+        case ir.Choose():
+            then, other = _rename(expr.then, names), _rename(expr.other, names)
+            return replace(expr, condition=_rename(expr.condition, names), then=then, other=other)
+        case ir.Call():
+            return replace(expr, arguments=tuple(_rename(e, names) for e in expr.arguments))
+    return expr
+
+
+def _fact(one: _Control, two: _Control) -> Fact:
+    side, other = f"line {one.node.span.line}", f"line {two.node.span.line}"
+    if isinstance(one.node, ir.For):
+        data = (("bound", f"the loop at {side}"), ("other", f"the loop at {other}"))
+        related = (Related(two.node.span, "the loop of the other side"),)
+        return Fact("504", one.node.span, data, related, ("bounds",))
+    data = (("guard", f"the guard at {side}"), ("other", f"the guard at {other}"))
+    related = (Related(two.node.span, "the guard of the other side"),)
+    return Fact("503", one.node.span, data, related, ("guards",))

@@ -1,0 +1,198 @@
+"""The engine: what is decided about one kernel, row by row?
+
+First the boundary shapes are run; they find most faults and give the smallest witnesses.  Then the prover covers all
+parameter values.  Facts become findings through the rules, and every row gets the verdict that was shown, never more.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+
+from fencepost import ir
+from fencepost.applicability import applicable
+from fencepost.facts import Fact
+from fencepost.findings import Check, Finding, KernelReport, Row, Severity, Undecided, Verdict
+from fencepost.model.program import Compiled, compile_kernel
+from fencepost.model.shapes import uses_functions
+from fencepost.options import CheckOptions
+from fencepost.printer import print_expr
+from fencepost.search import Outcome, Search, Seen
+from fencepost.trace import steps
+from fencepost.verdicts import overall
+from fencepost_rules.registry import rule
+
+
+@dataclass(slots=True)
+class _Decision:
+    """What is known about the rows of one kernel so far."""
+
+    verdicts: dict[Row, Verdict] = field(default_factory=dict)
+    evidence: dict[Row, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    unknown: list[Undecided] = field(default_factory=list)
+    assumptions: list[str] = field(default_factory=list)
+
+    def decide(self, row: Row, verdict: Verdict, evidence: str) -> None:
+        self.verdicts[row] = verdict
+        self.evidence[row] = evidence
+
+    def leave(self, row: Row, reason: str, span: ir.Span) -> None:
+        self.decide(row, Verdict.UNKNOWN, reason)
+        self.unknown.append(Undecided(row, reason, span))
+
+
+def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
+    """Check one valid kernel.
+
+    Args:
+        kernel: a kernel without mistakes (`fencepost.validate`).
+        options: target, fixed values, extra assumes, time limit in seconds.
+
+    Raises:
+        ModelError: the kernel cannot be modelled (a size that is not constant, say).
+    """
+    started = time.monotonic()
+    variant = specialise(kernel, options)
+    compiled = compile_kernel(serial(variant))
+    decision = _Decision()
+    rows = applicable(variant)
+    for row in rows:
+        if not rows[row]:
+            decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row])
+    open_rows = [row for row in rows if rows[row]]
+    if compiled.unsupported:
+        for row in open_rows:
+            first = compiled.unsupported[0]
+            reason = f"line {first.span.line} could not be read: {first.reason}"
+            decision.leave(row, reason, first.span)
+    else:
+        _decide(variant, compiled, open_rows, decision, started + options.timeout, options.prove)
+    checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
+    return KernelReport(
+        name=kernel.name,
+        file=kernel.span.file,
+        line=kernel.span.line,
+        target=variant.target,
+        verdict=overall(checks),
+        seconds=time.monotonic() - started,
+        parameters=compiled.parameters,
+        assumptions=(*(print_expr(a) for a in variant.assumes), *decision.assumptions),
+        checks=checks,
+        findings=tuple(decision.findings),
+        unknown=tuple(decision.unknown),
+    )
+
+
+_NOTHING = {
+    Row.SLOT_MAPPING: "no slot or event id depends on an index",
+    Row.EVENT_POSITION: "no buffer is touched",
+    Row.PAIRING: "no signals",
+    Row.COUNTS: "no signals",
+    Row.BOUNDARY: "no loop and no branch",
+    Row.PARTICIPANTS: "no cross-core operation",
+    Row.FIFO: "no messages",
+    Row.PHASES: "no phases",
+    Row.PIPELINE: "no annotated pipeline",
+}
+
+
+def specialise(kernel: ir.Kernel, options: CheckOptions) -> ir.Kernel:
+    """The kernel for another target, with fixed parameter values and extra facts as further assumes."""
+    fixed = tuple(ir.Compare(ir.Name(name), (("==", ir.Int(value)),)) for name, value in options.values)
+    target = options.target if options.target is not None else kernel.target
+    return replace(kernel, target=target, assumes=(*kernel.assumes, *fixed, *options.assume))
+
+
+def serial(kernel: ir.Kernel) -> ir.Kernel:
+    """Annotated pipelines as the serial loops that they must equal; their schedule is judged in its own row."""
+
+    def body(stmts: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+        return tuple(statement(s) for s in stmts)
+
+    def statement(stmt: ir.Stmt) -> ir.Stmt:
+        match stmt:
+            case ir.Pipelined():
+                return ir.For(stmt.var, stmt.start, stmt.stop, ir.Int(1), body(stmt.body), span=stmt.span)
+            case ir.For():
+                return replace(stmt, body=body(stmt.body))
+            case ir.If():
+                branches = tuple((c, body(b)) for c, b in stmt.branches)
+                return replace(stmt, branches=branches, orelse=body(stmt.orelse))
+        return stmt
+
+    if not any(isinstance(n, ir.Pipelined) for n in ir.walk(kernel)):
+        return kernel
+    items = tuple(
+        replace(item, body=body(item.body)) if isinstance(item, ir.Section) else statement(item) for item in kernel.body
+    )
+    return replace(kernel, body=items)
+
+
+def _decide(
+    kernel: ir.Kernel, compiled: Compiled, rows: list[Row], decision: _Decision, deadline: float, prove: bool
+) -> None:
+    outcome = Search(compiled, deadline).run()
+    _refute(outcome, rows, decision)
+    if outcome.tried == 0:
+        for row in rows:
+            decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
+        return
+    for row in rows:
+        if row not in decision.verdicts:
+            if not compiled.parameters and not uses_functions(kernel) and outcome.exhausted:
+                decision.decide(row, Verdict.PROVED, "the only shape ran clean")
+            else:
+                decision.leave(row, f"not proved for all values; {_ran(compiled, outcome)}", kernel.span)
+
+
+def _ran(compiled: Compiled, outcome: Outcome) -> str:
+    largest = ", ".join(f"{p} = {v}" for p, v in zip(compiled.parameters, outcome.largest, strict=True))
+    what = f"ran clean for {outcome.clean} of {outcome.tried} shapes"
+    return f"{what}, the largest {largest}" if largest else what
+
+
+# ------------------------------------------------------------------------------------------------ refutation
+
+
+def _refute(outcome: Outcome, rows: list[Row], decision: _Decision) -> None:
+    seen = [*outcome.facts, *_boundary_facts(outcome)]
+    findings = [_finding(s) for s in sorted(seen, key=lambda s: rule(s.fact.code).code)]
+    decision.findings += findings
+    for row in rows:
+        errors = [f for f in findings if f.row is row and f.severity is Severity.ERROR]
+        if errors:
+            codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in errors))
+            first = errors[0].witness
+            when = "" if first is None or not str(first) else f" ({first})"
+            decision.decide(row, Verdict.REFUTED, f"{codes}{when}")
+    if outcome.boundary and Row.BOUNDARY in rows and Row.BOUNDARY not in decision.verdicts:
+        others = ", ".join(dict.fromkeys(f"FP{f.code}" for f in findings if f.severity is Severity.ERROR))
+        if others:
+            decision.decide(Row.BOUNDARY, Verdict.REFUTED, f"fails only at boundary values: see {others}")
+
+
+def _finding(seen: Seen) -> Finding:
+    finding = rule(seen.fact.code).finding(seen.fact)
+    witness = seen.witness
+    if witness is None:
+        return finding
+    return replace(finding, witness=witness, replayed=True, trace=steps(seen.runs, seen.fact))
+
+
+def _boundary_facts(outcome: Outcome) -> list[Seen]:
+    """501 and 502: a hang or a leftover that only boundary values show, unless 503 or 504 names the cause."""
+    if any(s.fact.code in ("503", "504") for s in outcome.facts):
+        return []
+    found: list[Seen] = []
+    for kind, shape in outcome.boundary.items():
+        codes = {"hang": ("301", "306", "601", "702", "703", "802", "803"), "leftover": ("302", "206", "404", "803")}
+        source = next((s for s in outcome.facts if s.shape == shape and s.fact.code in codes.get(kind, ())), None)
+        if source is None:
+            continue
+        worded = rule(source.fact.code).finding(source.fact).message
+        values = (("detail", worded), ("when", str(source.witness)))
+        code = "501" if kind == "hang" else "502"
+        fact = Fact(code, source.fact.span, values, source.fact.related, ("boundary", kind))
+        found.append(Seen(fact, source.shape, source.runs))
+    return found
