@@ -45,5 +45,5 @@ RULE = Rule(
     title="assert is false",
     row=Row.SLOT_MAPPING,
     severity=Severity.ERROR,
-    sentence="the assert {condition} is false on {agent}",
+    sentence="assertion fails on {agent}: {condition} is false",
 )
