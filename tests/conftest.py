@@ -101,7 +101,8 @@ def sample_report() -> Report:
     )
     tile_swap = Finding(
         "303", "paired with another slot or round", Row.PAIRING, Severity.WARNING, "rounds come in another order",
-        Span(file, 10, 13, 10, 49, via=(Span(file, 9, 9, 9, 27),)), witness=Witness((("n", 3), ("m", 0))), replayed=True,
+        Span(file, 10, 13, 10, 49, via=(Span(file, 9, 9, 9, 27),)),
+        witness=Witness((("n", 3), ("m", 0))), replayed=True,
     )  # fmt: skip
     lanes = Finding(
         "602", "sub-cores conflict", Row.PARTICIPANTS, Severity.ERROR, "both write x[0]", Span(file, 4, 9, 4, 40),
@@ -138,4 +139,6 @@ def sample_report() -> Report:
         (Check(Row.SLOT_MAPPING, Verdict.VACUOUS, "no values"),),
     )  # fmt: skip
     error = InputError("kernels/bad.kir", 3, 14, "expected a pipe after '@'", "    matmul x @ Q")
-    return Report((refuted, proved, vacuous), (error, InputError("gone.kir", 0, 0, "can't read the file: no such file")))
+    return Report(
+        (refuted, proved, vacuous), (error, InputError("gone.kir", 0, 0, "can't read the file: no such file"))
+    )

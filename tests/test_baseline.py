@@ -25,7 +25,8 @@ def test_old_findings_are_accepted_wherever_they_moved(tmp_path: Path, sample_re
         kernel,
         source="# a new line\n" + kernel.source,
         findings=tuple(
-            replace(f, span=replace(f.span, line=f.span.line + 1, end_line=f.span.end_line + 1)) for f in kernel.findings
+            replace(f, span=replace(f.span, line=f.span.line + 1, end_line=f.span.end_line + 1))
+            for f in kernel.findings
         ),
     )
     accepted = baseline.apply(Report((moved,)), baseline.read(path))
@@ -44,7 +45,9 @@ def test_a_second_finding_on_an_equal_line_is_new(tmp_path: Path, sample_report:
     assert exit_status(accepted) is ExitStatus.FINDINGS
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", "nonsense", '{"fencepost_baseline": 1, "findings": [1]}', "[" * 100000])
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "nonsense", '{"fencepost_baseline": 1, "findings": [1]}', "[" * 100000]
+)
 def test_another_file_is_no_baseline(tmp_path: Path, text: str) -> None:
     path = tmp_path / "base.json"
     path.write_text(text)

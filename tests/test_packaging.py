@@ -25,7 +25,9 @@ kernel one_shot():
 def run(*command: str | Path, cwd: Path) -> subprocess.CompletedProcess[str]:
     """Run a command as a person would: without the import path of the checkout."""
     environment = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    return subprocess.run([str(c) for c in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [str(c) for c in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")

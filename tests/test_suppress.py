@@ -87,5 +87,7 @@ def test_strings_are_not_comments() -> None:
 
 def test_the_warning_goes_to_the_kernel_around_the_comment() -> None:
     text = "\n" * 6 + "set 1 @ V  # fencepost: ignore[206] why\n"
-    first, second = apply([kernel(line=1, verdict=Verdict.PROVED), kernel(line=5, verdict=Verdict.PROVED)], text, "a.kir")
+    first, second = apply(
+        [kernel(line=1, verdict=Verdict.PROVED), kernel(line=5, verdict=Verdict.PROVED)], text, "a.kir"
+    )
     assert (len(first.findings), len(second.findings)) == (0, 1)

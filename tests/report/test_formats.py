@@ -17,7 +17,7 @@ from fencepost.report import formats, sarif, text
 from fencepost.report.names import FORMATS
 from fencepost.resources import resource
 
-HOSTILE = "a\x1b[31mb\x00c|`d`<e>&\"f\"\ud7ff\u202e%0A::error::\n]]>"
+HOSTILE = 'a\x1b[31mb\x00c|`d`<e>&"f"\ud7ff\u202e%0A::error::\n]]>'
 
 
 def schema() -> object:
@@ -138,7 +138,7 @@ def test_verbose_text_shows_suppressed_findings_in_full(sample_report: Report) -
 
 @pytest.mark.parametrize("columns", [40, 60, 160])
 def test_text_keeps_every_word_at_every_width(columns: int, sample_report: Report) -> None:
-    words = "RELEASE[0] of qk: aiv0 sets n + 1 signals | the cube awaits n".split()
+    words = ["RELEASE[0]", "of", "qk:", "aiv0", "sets", "n", "+", "1", "signals", "|", "the", "cube", "awaits", "n"]
     assert all(word in text.render(sample_report, columns=columns) for word in words)
 
 

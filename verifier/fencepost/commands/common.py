@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
+    from fencepost import ir
     from fencepost.discover import Source
     from fencepost.reading import Reading
 
@@ -118,3 +119,14 @@ def read_kernels(args: argparse.Namespace) -> Reading:
     if not kernels:
         raise UsageError(f"no kernel could be read from {source.file}")
     return replace(reading, result=replace(reading.result, kernels=kernels))
+
+
+def one_kernel(args: argparse.Namespace) -> ir.Kernel:
+    """Read the one kernel that `args.file` and `args.kernel` name.  Raises UsageError."""
+    kernels = read_kernels(args).result.kernels
+    if len(kernels) > 1:
+        raise UsageError(
+            f"{args.file} holds {len(kernels)} kernels, choose with --kernel: "
+            + ", ".join(kernel.name for kernel in kernels)
+        )
+    return kernels[0]

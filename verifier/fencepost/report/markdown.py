@@ -60,7 +60,8 @@ def _finding(finding: Finding, kernel: KernelReport) -> Iterator[str]:
     state = f" (suppressed: {_escape(finding.suppressed)})" if finding.suppressed is not None else ""
     values = f" Smallest: {_escape(wording.witness(finding))}." if finding.witness is not None else ""
     place = _code(wording.place(finding.span))
-    yield f"**{wording.code(finding)}** {finding.severity.value} at {place}{state}: {_escape(wording.sentence(finding.message))}{values}"
+    message = _escape(wording.sentence(finding.message))
+    yield f"**{wording.code(finding)}** {finding.severity.value} at {place}{state}: {message}{values}"
     plain = Style()
     block = [*excerpt(finding, kernel.file, kernel.source, plain)]
     if finding.trace:
