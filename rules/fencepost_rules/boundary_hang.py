@@ -63,5 +63,5 @@ RULE = Rule(
     title="hangs at a boundary trip count",
     row=Row.BOUNDARY,
     severity=Severity.ERROR,
-    sentence="hangs only at a boundary trip count ({when}): {detail}",
+    sentence="only at a boundary trip count ({when}): {detail}",
 )

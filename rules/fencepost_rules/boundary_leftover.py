@@ -33,7 +33,7 @@ Bad
                 exp y <- tile @ V
                 set_cross_core RELEASE @ V
 
-Consequences: 206, 302, 401
+Consequences: 302, 401
 
 Good
 ----
@@ -72,5 +72,5 @@ RULE = Rule(
     title="signal left at a boundary trip count",
     row=Row.BOUNDARY,
     severity=Severity.ERROR,
-    sentence="signals are left only at a boundary trip count ({when}): {detail}",
+    sentence="only at a boundary trip count ({when}): {detail}",
 )

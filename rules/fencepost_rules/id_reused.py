@@ -22,15 +22,15 @@ Bad
             move s <- a @ FIX
             set_cross_core S_READY @ FIX
             move w <- b @ FIX
-            set_cross_core W_READY @ FIX  # FP305
+            set_cross_core W_READY @ FIX
 
         section vector:
-            wait_cross_core W_READY @ V
+            wait_cross_core W_READY @ V  # FP305
             scale y <- w @ V
             wait_cross_core S_READY @ V
             add z <- s, y @ V
 
-Consequences: 201
+Consequences: 204
 
 Good
 ----
@@ -68,5 +68,8 @@ RULE = Rule(
     title="id reused while another signal is pending",
     row=Row.PAIRING,
     severity=Severity.ERROR,
-    sentence="{channel} carries two kinds of signal at a time: {first} is still pending when {second} sets it again",
+    sentence=(
+        "{channel} is used for two hand-overs at a time, {first} and {second}: this wait can take one for the "
+        "other"
+    ),
 )

@@ -29,13 +29,13 @@ Bad
             wait_cross_core RELEASE @ FIX
 
         section vector:
-            set_cross_core RELEASE @ V  # FP403
+            set_cross_core RELEASE @ V
             for t in range(n):
                 wait_cross_core READY @ V
                 exp y <- tile @ V
-                set_cross_core RELEASE @ V
+                set_cross_core RELEASE @ V  # FP403
 
-Consequences: 302
+Consequences: 205, 206, 302
 
 Good
 ----

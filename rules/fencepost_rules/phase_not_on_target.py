@@ -17,7 +17,7 @@ Bad
 
         section cube:
             matmul acc <- a, b @ M phase = Final  # FP805
-            store out <- acc @ FIX phase = Final  # FP805
+            store out <- acc @ FIX phase = Final
 
 Good
 ----

@@ -46,5 +46,5 @@ RULE = Rule(
     title="order missing between two pipes of one core",
     row=Row.EVENT_POSITION,
     severity=Severity.ERROR,
-    sentence="{first} and {second} both use slot {slot} of {buffer} on two pipes of {agent}, and nothing orders them",
+    sentence="{first} and {second} both use slot {slot} of {buffer}, and nothing orders the two pipes",
 )

@@ -14,30 +14,30 @@ Bad
 
     kernel both_write_all():
         FULL = 0
-        buffer p in Mat
+        buffer p[2] in Mat
 
         section vector:
-            insert p <- h @ MTE3  # FP602
+            insert p[0] <- h @ MTE3  # FP602
             set_cross_core FULL @ MTE3
 
         section cube:
             wait_cross_core FULL @ MTE1
-            move left <- p @ MTE1
+            move left <- p[0] @ MTE1
 
 Good
 ----
 
     kernel each_writes_its_half():
         FULL = 0
-        buffer p in Mat
+        buffer p[2] in Mat
 
         section vector:
-            insert p part sub of 2 <- h @ MTE3
+            insert p[sub] <- h @ MTE3
             set_cross_core FULL @ MTE3
 
         section cube:
             wait_cross_core FULL @ MTE1
-            move left <- p @ MTE1
+            move left <- p[0], p[1] @ MTE1
 
 Suppress
 --------

@@ -55,8 +55,5 @@ RULE = Rule(
     title="set or wait on a pipe that does not carry the access",
     row=Row.EVENT_POSITION,
     severity=Severity.ERROR,
-    sentence=(
-        "{sync} is on pipe {pipe}, but {access} runs on {needed} and nothing orders the two pipes (slot {slot} of"
-        " {buffer})"
-    ),
+    sentence="{sync} is not ordered with {access} (slot {slot} of {buffer}): it belongs on pipe {needed}, not {pipe}",
 )
