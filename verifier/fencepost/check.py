@@ -17,6 +17,7 @@ from fencepost.defects import HINT, defect
 from fencepost.discover import Source, discover
 from fencepost.findings import InputError, Report, Severity, Verdict
 from fencepost.frontends.registry import SUFFIXES
+from fencepost.model.program import ModelError
 from fencepost.nearest import unknown_name
 from fencepost.options import CheckOptions, TargetName
 from fencepost.reading import parse_assume, read, source_text
@@ -95,6 +96,8 @@ def _check_kernel(kernel: ir.Kernel, options: CheckOptions, assumptions: tuple[s
     """Give a valid kernel to the engine."""
     try:
         report = engine.check_kernel(kernel, _applicable(kernel, options))
+    except ModelError as error:
+        return failed(InputError(error.span.file, error.span.line, error.span.column, str(error)))
     except Exception as error:
         found = defect(error, kernel.span, f"while checking kernel {kernel.name}")
         return Outcome(Report((), (found.error,)), (found.traceback,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.defects import defect
@@ -44,13 +44,21 @@ def read(source: Source) -> Reading:
         kernels = []
         for kernel in result.kernels:
             mistakes = validate(kernel)
-            errors.extend(mistakes)
+            errors.extend(with_excerpt(mistake, source) for mistake in mistakes)
             if not mistakes:
                 kernels.append(kernel)
     except Exception as error:
         found = defect(error, ir.Span(source.file), f"reading {source.file}")
         return Reading(ReadResult(errors=(found.error,)), (), (found.traceback,))
     return Reading(ReadResult(tuple(kernels), tuple(errors), result.assumptions), tuple(k.name for k in result.kernels))
+
+
+def with_excerpt(error: InputError, source: Source) -> InputError:
+    """The error with its line of the source, for the caret."""
+    if error.excerpt or error.file != source.file or error.line < 1:
+        return error
+    lines = source.text.split("\n")
+    return replace(error, excerpt=lines[error.line - 1]) if error.line <= len(lines) else error
 
 
 def source_text(text: str, file: str = "<text>") -> Source:

@@ -17,9 +17,8 @@ def render(report: Report) -> str:
             head = f"{wording.place(finding.span)}: {wording.code(finding)} {finding.severity.value}: "
             values = f" [{wording.witness(finding)}]" if finding.witness is not None else ""
             lines.append(head + finding.message + values)
-        for undecided in kernel.unknown:
-            where = wording.place(undecided.span) if undecided.span.line else f"{kernel.file}:{kernel.line}"
-            lines.append(f"{where}: undecided: {kernel.name}: {undecided.row.title}: {undecided.reason}")
+        for span, reason, titles in wording.undecided_together(kernel):
+            lines.append(f"{wording.place(span)}: undecided: {kernel.name}: {titles}: {reason}")
     for error in report.errors:
         where = f"{error.file}:{error.line}:{error.column}" if error.line else error.file
         lines.append(f"{where}: error: {error.message}")

@@ -18,10 +18,8 @@ def render(report: Report) -> str:
                 values = f" ({wording.witness(finding)})" if finding.witness is not None else ""
                 title = f"{wording.code(finding)} {finding.name}"
                 lines.append(_command(_LEVEL[finding.severity], finding.span, title, finding.message + values))
-        for undecided in kernel.unknown:
-            span = undecided.span if undecided.span.line else Span(kernel.file, kernel.line)
-            message = f"{kernel.name}: {undecided.reason}"
-            lines.append(_command("warning", span, f"undecided: {undecided.row.title}", message))
+        for span, reason, titles in wording.undecided_together(kernel):
+            lines.append(_command("warning", span, f"undecided: {titles}", f"{kernel.name}: {reason}"))
     for error in report.errors:
         lines.append(_command("error", Span(error.file, error.line, error.column), "fencepost", error.message))
     return "".join(line + "\n" for line in lines)

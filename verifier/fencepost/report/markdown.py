@@ -49,8 +49,8 @@ def _kernel(kernel: KernelReport) -> Iterator[str]:
     ]
     if rows:
         yield "\n".join(("| check | verdict | evidence |", "|---|---|---|", *rows))
-    for undecided in kernel.unknown:
-        yield f"Undecided, {undecided.row.title}: {_escape(undecided.reason)}"
+    for span, reason, titles in wording.undecided_together(kernel):
+        yield f"Undecided at {_code(wording.place(span))}, {titles}: {_escape(reason)}"
     for finding in kernel.findings:
         yield from _finding(finding, kernel)
     yield "</details>"

@@ -57,7 +57,7 @@ def _kernel(kernel: KernelReport, style: Style, quiet: bool, verbose: bool, colu
     )
     for assumption in wording.further_assumptions(kernel):
         yield from _wrapped("  assuming ", safe(assumption), columns)
-    printed: set[int] = set()
+    printed: list[Finding] = []
     for check in kernel.checks:
         if not quiet:
             row = check.row
@@ -66,21 +66,27 @@ def _kernel(kernel: KernelReport, style: Style, quiet: bool, verbose: bool, colu
             painted = f"  {number} {row.title:<14}  {style.verdict(check.verdict, f'{check.verdict.value:<9}')}  "
             yield from _wrapped(head, safe(check.evidence), columns, painted)
         for undecided in wording.undecided_of_row(kernel, check.row):
-            where = f" ({safe(wording.place(undecided.span))})" if undecided.span.line else ""
-            yield from _wrapped(_INDENT + "undecided: ", safe(undecided.reason) + where, columns)
+            where = "" if undecided.span.line in (0, kernel.line) else f" ({safe(wording.place(undecided.span))})"
+            if quiet or undecided.reason != check.evidence:
+                yield from _wrapped(_INDENT + "undecided: ", safe(undecided.reason) + where, columns)
+            elif where:
+                yield _INDENT + "undecided" + where
         for finding in wording.of_row(kernel.findings, check.row):
-            printed.add(id(finding))
-            yield from _finding(finding, kernel, style, verbose, columns)
+            yield from _finding(finding, printed, kernel, style, verbose, columns)
+            printed.append(finding)
     for finding in kernel.findings:
-        if id(finding) not in printed:
-            yield from _finding(finding, kernel, style, verbose, columns)
+        if not any(finding is other for other in printed):
+            yield from _finding(finding, printed, kernel, style, verbose, columns)
     shown = {check.row for check in kernel.checks}
     for undecided in kernel.unknown:
         if undecided.row not in shown:
             yield from _wrapped(_INDENT + f"undecided: {undecided.row.title}: ", safe(undecided.reason), columns)
 
 
-def _finding(finding: Finding, kernel: KernelReport, style: Style, verbose: bool, columns: int) -> Iterator[str]:
+def _finding(
+    finding: Finding, printed: list[Finding], kernel: KernelReport, style: Style, verbose: bool, columns: int
+) -> Iterator[str]:
+    """One finding; its place and trace are not repeated if one of those `printed` before has them too."""
     title = f"{wording.code(finding)} {finding.severity.value}: "
     if finding.suppressed is not None and not verbose:
         text = f"{wording.code(finding)} suppressed at line {finding.span.line}: {safe(finding.suppressed)}"
@@ -90,6 +96,10 @@ def _finding(finding: Finding, kernel: KernelReport, style: Style, verbose: bool
     yield from _wrapped(_INDENT + title, safe(finding.message), columns, painted)
     inner = _INDENT + "  "
     yield inner + style.paint(f"--> {safe(wording.place(finding.span))}", "cyan") + f"  {safe(finding.name)}"
+    twin = next((f for f in printed if f.span == finding.span and f.related == finding.related), None)
+    if twin is not None and twin.witness == finding.witness and twin.trace == finding.trace and not verbose:
+        yield inner + style.paint(f"same place and steps as {wording.code(twin)} above", "dim")
+        return
     for line in (*excerpt(finding, kernel.file, kernel.source, style), *call_path(finding.span)):
         yield inner + line
     if finding.suppressed is not None:

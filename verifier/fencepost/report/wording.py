@@ -94,6 +94,18 @@ def undecided_of_row(kernel: KernelReport, row: Row) -> tuple[Undecided, ...]:
     return tuple(u for u in kernel.unknown if u.row is row)
 
 
+def undecided_together(kernel: KernelReport) -> list[tuple[Span, str, str]]:
+    """What is undecided, as (place, reason, rows): rows with one place and reason stand together.
+
+    Where no place is known the kernel's own stands in.
+    """
+    rows: dict[tuple[Span, str], list[str]] = {}
+    for undecided in kernel.unknown:
+        where = undecided.span if undecided.span.line else Span(kernel.file, kernel.line)
+        rows.setdefault((where, undecided.reason), []).append(undecided.row.title)
+    return [(where, reason, ", ".join(titles)) for (where, reason), titles in rows.items()]
+
+
 def row_label(check: Check) -> str:
     """ "1 slot mapping"; rows without a number have their name only."""
     row = check.row
