@@ -74,10 +74,10 @@ def test_sarif_follows_its_schema(sample_report: Report, hostile: Report) -> Non
 
 
 def test_sarif_carries_rules_places_trace_and_suppression(sample_report: Report) -> None:
-    (run,) = sarif.to_dict(sample_report, {"206": "# Page"})["runs"]  # type: ignore[misc]
+    (run,) = sarif.to_dict(sample_report, {"206": "Page"})["runs"]  # type: ignore[misc]
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
     assert set(rules) == {"FP000", "FP206", "FP303", "FP602"}
-    assert rules["FP206"]["help"]["markdown"] == "# Page"
+    assert rules["FP206"]["help"] == {"text": "Page", "markdown": "```text\nPage\n```"}
     assert all(run["tool"]["driver"]["rules"][r["ruleIndex"]]["id"] == r["ruleId"] for r in run["results"])
     assert all(r["locations"] for r in run["results"])
     drain, swap, lanes, undecided = run["results"]

@@ -13,14 +13,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fencepost.check import check as check
+    from fencepost.api import run as run
+    from fencepost.api import skew as skew
+    from fencepost.checking import check as check
     from fencepost.findings import Report as Report
+    from fencepost.reading import parse as parse
 
 __version__ = "0.1.0"
 
-__all__ = ["Report", "__version__", "check"]
+__all__ = ["Report", "__version__", "check", "parse", "run", "skew"]
 
-_HOMES = {"check": "fencepost.check", "Report": "fencepost.findings"}
+_HOMES = {
+    "Report": "fencepost.findings",
+    "check": "fencepost.checking",
+    "parse": "fencepost.reading",
+    "run": "fencepost.api",
+    "skew": "fencepost.api",
+}
 
 
 def __getattr__(name: str) -> object:

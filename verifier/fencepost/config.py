@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 from fencepost.findings import Severity
+from fencepost.nearest import unknown_name
 from fencepost.options import TARGETS, TargetName
 from fencepost.selection import code_of
 
@@ -72,9 +72,7 @@ def _config(path: Path, table: dict[str, object]) -> Config:
     for key, value in table.items():
         reader = _READERS.get(key)
         if reader is None:
-            near = get_close_matches(key, _READERS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(_READERS))}"
-            raise ConfigError(f"{path}: [tool.fencepost] has no key {key!r}; {hint}")
+            raise ConfigError(f"{path}: [tool.fencepost]: {unknown_name('key', key, _READERS)}")
         try:
             settings[key] = reader(value, path.parent)
         except ValueError as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 
-from fencepost.check import Outcome, check_source, failed
+from fencepost.checking import Outcome, check_source, failed
 from fencepost.discover import Source
 from fencepost.findings import InputError
 from fencepost.frontends.registry import front_end_for

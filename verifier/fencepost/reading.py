@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from fencepost import ir
@@ -11,7 +12,11 @@ from fencepost.findings import InputError
 from fencepost.frontends.registry import read_source
 from fencepost.frontends.result import ReadResult
 from fencepost.nearest import unknown_name
+from fencepost.spelling import is_name
 from fencepost.validate import validate
+
+
+_VARIABLE = re.compile(r"[^\W\d]\w*\b(?!\s*\()")  # a name that is not called
 
 
 class InvalidSource(ValueError):
@@ -84,8 +89,10 @@ def parse(text: str, kernel: str | None = None, file: str = "<text>") -> ir.Kern
 
 def parse_assume(text: str) -> ir.Expr:
     """Read a fact about parameters, e.g. ``"n % 2 == 0"``.  Raises ValueError with what is wrong."""
-    result = read_source(f"kernel assumed():\n    assume ({text}\n    )\n", "<assume>.kir")
+    words = dict.fromkeys(_VARIABLE.findall(text))
+    names = ", ".join(word for word in words if is_name(word) and word not in ir.BUILTINS)
+    result = read_source(f"kernel assumed({names}):\n    assume ({text}\n    )\n", "<assume>.kir")
     if result.errors or len(result.kernels) != 1 or len(result.kernels[0].assumes) != 1:
         why = f": {result.errors[0].message}" if result.errors else ""
-        raise ValueError(f"{text!r} is not an expression over parameters{why}")
+        raise ValueError(f"{text!r} is not a fact about parameters{why}")
     return result.kernels[0].assumes[0]

@@ -15,7 +15,7 @@ from fencepost.report.names import FORMATS
 if TYPE_CHECKING:
     from collections import Counter
 
-    from fencepost.check import Outcome
+    from fencepost.checking import Outcome
     from fencepost.config import Config
     from fencepost.discover import Source
     from fencepost.findings import InputError, Report
@@ -65,7 +65,7 @@ def execute(args: argparse.Namespace) -> int:
     from dataclasses import replace
 
     from fencepost import config
-    from fencepost.check import merge
+    from fencepost.checking import merge
     from fencepost.discover import Source, discover
     from fencepost.frontends.registry import SUFFIXES
     from fencepost.verdicts import ExitStatus, exit_status
@@ -148,7 +148,7 @@ def _complain_about_names(args: argparse.Namespace, outcome: Outcome) -> None:
     """Raise UsageError for a kernel or parameter that no source knows: its name is probably misspelt."""
     from fnmatch import fnmatchcase
 
-    from fencepost.check import names_in
+    from fencepost.checking import names_in
     from fencepost.nearest import unknown_name
     from fencepost.reading import parse_assume
 

@@ -95,7 +95,7 @@ def source_of(args: argparse.Namespace) -> Source:
     raise UsageError(f"{args.file}: nothing to read")
 
 
-def read_kernels(args: argparse.Namespace) -> Reading:
+def read_kernels(args: argparse.Namespace) -> tuple[Reading, Source]:
     """Read the kernels of the source that `args.file` names; only `args.kernel` if given.
 
     Mistakes in the text go to standard error.  Raises UsageError if that leaves no kernel, or for an unknown name.
@@ -118,12 +118,12 @@ def read_kernels(args: argparse.Namespace) -> Reading:
             raise UsageError(unknown_name("kernel", args.kernel, reading.names))
     if not kernels:
         raise UsageError(f"no kernel could be read from {source.file}")
-    return replace(reading, result=replace(reading.result, kernels=kernels))
+    return replace(reading, result=replace(reading.result, kernels=kernels)), source
 
 
 def one_kernel(args: argparse.Namespace) -> ir.Kernel:
     """Read the one kernel that `args.file` and `args.kernel` name.  Raises UsageError."""
-    kernels = read_kernels(args).result.kernels
+    kernels = read_kernels(args)[0].result.kernels
     if len(kernels) > 1:
         raise UsageError(
             f"{args.file} holds {len(kernels)} kernels, choose with --kernel: "

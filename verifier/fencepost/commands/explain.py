@@ -18,10 +18,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print the rule's page."""
-    from fencepost_rules.registry import UnknownRule, rule
+    from fencepost.explanations import UnknownCode, page
 
     try:
-        print(rule(args.code).page())
-    except UnknownRule as error:
+        print(page(args.code))
+    except UnknownCode as error:
         raise UsageError(str(error)) from None
     return 0

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from fencepost import __version__
 from fencepost.baseline import fingerprint
+from fencepost.explanations import pages
 from fencepost.findings import Finding, InputError, KernelReport, Report, Severity, Step, Undecided
 from fencepost.ir import Span
 from fencepost.report import wording
@@ -22,16 +23,17 @@ _UNDECIDED = "FP000"
 Json = dict[str, object]
 
 
-def render(report: Report, explanations: Mapping[str, str] | None = None) -> str:
-    """Return the SARIF log.
-
-    `explanations` maps codes ("206") to the rule's page in Markdown; a code without one is described by its name.
-    """
-    return json.dumps(to_dict(report, explanations or {}), indent=2, ensure_ascii=False) + "\n"
+def render(report: Report) -> str:
+    """Return the SARIF log; every rule in it carries its page."""
+    codes = {finding.code for kernel in report.kernels for finding in kernel.findings}
+    return json.dumps(to_dict(report, pages(codes)), indent=2, ensure_ascii=False) + "\n"
 
 
 def to_dict(report: Report, explanations: Mapping[str, str]) -> Json:
-    """Return the SARIF log as plain dictionaries and lists."""
+    """Return the SARIF log as plain dictionaries and lists.
+
+    `explanations` maps codes ("206") to the rule's page; a code without one is described by its name alone.
+    """
     rules = _rules(report, explanations)
     index = {str(rule["id"]): i for i, rule in enumerate(rules)}
     results: list[Json] = []
@@ -80,7 +82,7 @@ def _rule(finding: Finding, page: str | None) -> Json:
         "properties": {"tags": ["synchronisation", finding.row.title]},
     }
     if page:
-        rule["help"] = {"text": page, "markdown": page}
+        rule["help"] = {"text": page, "markdown": f"```text\n{page}\n```"}
     return rule
 
 
