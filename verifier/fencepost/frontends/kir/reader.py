@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.kir import words
 from fencepost.frontends.kir.build import Builder
 from fencepost.frontends.kir.indent import Indenter
 from fencepost.frontends.kir.recovery import KernelParse
 from fencepost.frontends.result import ReadResult
 from fencepost.resources import resource
+from fencepost.spelling import nearest, suggestion
+from fencepost.validate import mistakes
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _LOCK = threading.Lock()
 """The parser of a process, its indenter and its builder serve one text at a time."""
 
-_HEADER = re.compile(r"^(?:kernel\b|([^\W\d]\w*)[ \t]+[^\W\d]\w*[ \t]*\()", re.MULTILINE)
+_HEADER = re.compile(r"^(?:kernel\b|[ \t]+kernel[ \t]+\w+[ \t]*\(|([^\W\d]\w*)[ \t]+[^\W\d]\w*[ \t]*\()", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +87,20 @@ def read(text: str, file: str) -> ReadResult:
     kernels: list[ir.Kernel] = []
     with _LOCK:
         parser = _parser()
-        parser.builder.begin(file, errors.report)
         for line, chunk, is_kernel in _chunks(text):
             if not is_kernel:
                 _stray(chunk, line, errors)
                 continue
             before = len(errors)
+            if chunk[0] in " \t":
+                errors.report(line, chunk.index("kernel") + 1, "a kernel header must begin in column 1")
+            parser.builder.begin(file, errors.report)
             parse = KernelParse(parser.lark, parser.indenter, parser.builder, errors.report)
-            found = parse.run(chunk, line)
-            if len(errors) == before:
-                kernels.extend(found)
+            for kernel in parse.run(chunk, line):
+                for mistake in mistakes(kernel, parse.bad_names | parser.builder.dropped):
+                    errors.report(mistake.span.line, mistake.span.column, mistake.message)
+                if len(errors) == before:
+                    kernels.append(kernel)
     return ReadResult(tuple(kernels), errors.finish(text))
 
 
@@ -108,16 +113,19 @@ def _normal(text: str) -> str:
 
 
 def _chunks(text: str) -> Iterator[tuple[int, str, bool]]:
-    """Cut `text` at the headers in column 1: (first line, text, whether it begins with a header)."""
+    """Cut `text` at the kernel headers: (first line, text, whether it begins with a header)."""
     starts: list[int] = []
     for found in _HEADER.finditer(text):
         word = found.group(1)
-        if word is None or words.nearest(word, ["kernel"]):
+        if word is None or nearest(word, ["kernel"]):
             starts.append(found.start())
+    ends = [*starts[1:], len(text)] if starts else []
+    line = 1
     if not starts or starts[0] > 0:
-        yield 1, text[: starts[0] if starts else len(text)], False
-    line = 1 + (text.count("\n", 0, starts[0]) if starts else 0)
-    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        before = text[: starts[0] if starts else len(text)]
+        yield line, before, False
+        line += before.count("\n")
+    for start, end in zip(starts, ends, strict=True):
         yield line, text[start:end], True
         line += text.count("\n", start, end)
 
@@ -128,11 +136,7 @@ def _stray(text: str, line: int, errors: _Errors) -> None:
         stripped = content.lstrip()
         if stripped and not stripped.startswith("#"):
             column = len(content) - len(stripped) + 1
-            if re.match(r"kernel\b", stripped):
-                message = "a kernel header must begin in column 1"
-            else:
-                word = re.match(r"\w*", stripped)
-                hint = words.suggestion(word.group() if word else "", ["kernel"])
-                message = f"expected 'kernel NAME(...):' before any other text{hint}"
-            errors.report(line + offset, column, message)
+            word = re.match(r"\w*", stripped)
+            hint = suggestion(word.group() if word else "", ["kernel"])
+            errors.report(line + offset, column, f"expected 'kernel NAME(...):' before any other text{hint}")
             return

@@ -26,8 +26,7 @@ REWINDS = 20
 """How often per kernel the reader goes back to a line that an unclosed bracket had swallowed."""
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
-_STATEMENT = re.compile(rf"[ \t]*(?:(?:{'|'.join(words.STATEMENT_WORDS)})\b|[^\W\d]\w*[ \t]*(?:=(?!=)|<-|[^\W\d]))")
-_STRUCTURE = ("NEWLINE", "INDENT", "DEDENT")
+_STATEMENT = re.compile(rf"[ \t]*(?:(?:{'|'.join(words.LINE_WORDS)})\b|[^\W\d]\w*[ \t]*(?:=(?!=)|<-|[^\W\d]))")
 
 
 class KernelParse:
@@ -61,7 +60,9 @@ class KernelParse:
             try:
                 for token in stream:
                     feed(token)
-                break
+                token = self._marker("$END")
+                items: list[Any] = feed(token, True)
+                return self._builder.whole(items)
             except UnexpectedToken as error:
                 if self._recover(error.token, fed=error.token is token):
                     stream = thread.lex(self._state)
@@ -70,9 +71,6 @@ class KernelParse:
                 bad.line, bad.column = self._counter.line, self._counter.column
                 self._recover(bad, fed=False)
                 stream = thread.lex(self._state)
-        items: list[Any] = feed(self._marker("$END"), True)
-        return self._builder.whole(items)
-
     # ------------------------------------------------------------------------------------------------------- recovery
     def _recover(self, token: Token, fed: bool) -> bool:
         """Report the unexpected `token` and make everything ready for the line behind it.
@@ -93,7 +91,7 @@ class KernelParse:
             self._fault(token, first, accepted)
         start = first.start_pos or 0
         self._give_up(first)
-        if token.type in _STRUCTURE:
+        if token.type in words.STRUCTURE:
             self.bad_names.update(_IDENTIFIER.findall(self._text, start, self._counter.char_pos))
             self._state.feed_token(token)
         else:
@@ -110,7 +108,8 @@ class KernelParse:
         while not self._acceptable("BAD"):
             states.pop()
             values.pop()
-        self._state.feed_token(self._marker("BAD"))
+        line, column = first.line, first.column
+        self._state.feed_token(self._make("BAD", "", first.start_pos, line, column, line, column))
         self._indenter.broken_columns.append(first.column or 1)
 
     def _no_block(self, token: Token, fed: bool) -> bool:
@@ -125,6 +124,8 @@ class KernelParse:
             )
             self._give_up(header)
         self._state.feed_token(self._marker("NEWLINE"))
+        if token.type == "$END":
+            return True
         if fed:
             self._state.feed_token(token)
             return False
@@ -138,7 +139,7 @@ class KernelParse:
         if first is None or self._rewinds >= REWINDS:
             return False
         margin = (first.column or 1) - 1
-        stop = len(self._text) if token.type in _STRUCTURE else token.start_pos or 0
+        stop = len(self._text) if token.type in words.STRUCTURE else token.start_pos or 0
         line = opened.line or 0
         position = self._text.find("\n", opened.start_pos or 0)
         while 0 <= position < stop:
@@ -147,7 +148,7 @@ class KernelParse:
                 break
             position = self._text.find("\n", position + 1)
         if not 0 <= position < stop:
-            if token.type not in _STRUCTURE:
+            if token.type not in words.STRUCTURE:
                 return False
             position, line = len(self._text) - 1, line
         self._rewinds += 1
@@ -199,15 +200,14 @@ class KernelParse:
     def _fault(self, token: Token, first: Token, accepted: set[str]) -> None:
         """Report the unexpected `token` in the statement that begins with `first`."""
         previous = None if token is first else self._indenter.previous
-        if token.type in _STRUCTURE and self._indenter.previous is not None:
+        if token.type in words.STRUCTURE and self._indenter.previous is not None:
             line, column = self._indenter.previous.end_line or 0, self._indenter.previous.end_column or 0
         else:
             line, column = token.line or 0, token.column or 0
         if token.type == "":
             token = self._whole_word(token)
-        near = words.nearest(str(first), words.STATEMENT_WORDS, 0.75) if token is not first else None
-        if near and accepted.isdisjoint({"KERNEL"}) and str(first) not in words.STATEMENT_WORDS:
-            message = f"unknown statement '{first}'; did you mean '{near}'?"
+        message = None if token is first or "KERNEL" in accepted else words.misspelt_statement(first)
+        if message:
             line, column = first.line or 0, first.column or 0
         else:
             message = words.unexpected(token, previous, first, accepted)
