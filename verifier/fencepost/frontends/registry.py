@@ -38,6 +38,15 @@ FRONT_ENDS = (
         (".py",),
         (re.compile(r"\bpypto_pro\b"), re.compile(r"^[ \t]*@(?:\w+\.)*jit\b", re.MULTILINE)),
     ),
+    FrontEnd(
+        "PyPTO IR",
+        "fencepost.frontends.pypto_ir",
+        (".py",),
+        (
+            re.compile(r"^[ \t]*(?:import|from)[ \t]+pypto\b", re.MULTILINE),
+            re.compile(r"^[ \t]*@(?:\w+\.)*(?:program|function)\b", re.MULTILINE),
+        ),
+    ),
 )
 
 SUFFIXES = tuple(sorted({suffix for front_end in FRONT_ENDS for suffix in front_end.suffixes}))

@@ -13,7 +13,8 @@ from typing import Literal
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.pypto_ir.body import WHILE_LIMIT, BodyReader, Message, Pipe, Shared
+from fencepost.frontends.pypto_ir.body import read_body
+from fencepost.frontends.pypto_ir.context import WHILE_LIMIT, Context, Message, Pipe, Shared
 from fencepost.frontends.pypto_ir.expressions import Expressions, Unreadable
 from fencepost.frontends.pypto_ir.operations import FREE, MESSAGES, POP, PUSH, SYNCHRONISATION
 from fencepost.frontends.pypto_ir.program import Function, Module, NotConstant, Program
@@ -137,9 +138,9 @@ class KernelReader:
         pipes: list[tuple[ir.Core, Pipe]] = []
         for half in self.pair.halves:
             scope = Scope(self.shared.names.half(), self._arguments(half, outer))
-            reader = BodyReader(self.source, self.program.module, half.function, half.core, scope, self.shared)
+            context = Context(self.source, self.program.module, half.function, half.core, scope, self.shared)
             try:
-                body = reader.run()
+                body = read_body(context)
             except Unreadable as problem:
                 self.errors.append(self.source.error(problem.node, problem.message))
                 continue
@@ -148,8 +149,8 @@ class KernelReader:
                 self.errors.append(self.source.error(half.function.node, text))
                 continue
             sections.append(ir.Section(half.core, body, span=self.source.header(half.function.node)))
-            messages += reader.messages
-            pipes += [(half.core, pipe) for pipe in reader.pipes]
+            messages += context.messages
+            pipes += [(half.core, pipe) for pipe in context.pipes]
         if self.errors:
             return None
         sections = _with_modes(sections)
@@ -264,7 +265,7 @@ class KernelReader:
                 slots = {4 if both_ways else 8}
                 ring = f"ring {_direction(sender)} id {identity}"
                 self.shared.assume(f"{ring}: {min(slots)} slots, as no initialize_pipe call declares it")
-            split = any(m.split > 0 for m in group)
+            split = any(m.split for m in group)
             span = declared[0][1].span if declared else group[0].node.span
             name = self.shared.names.declare(f"{_direction(sender)}{identity if identity else ''}")
             lanes = 2 if split or dual else 1
