@@ -1,3 +1,3 @@
 """Which formats can a report be written in?"""
 
-FORMATS = ("text", "concise", "json", "sarif", "github", "junit", "markdown")
+FORMATS = ("text", "concise", "json", "sarif", "github", "junit", "markdown", "html")

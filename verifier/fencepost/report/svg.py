@@ -12,6 +12,7 @@ _ROW = 22  # height of one step
 _HEAD = 40
 _CHARACTER = 6.7  # width at 11 px
 _MOST = 34  # characters of one label
+_GAP = 32  # between two lanes, for the arrows
 _AGENTS = ("aic", "aiv0", "aiv1")
 _PIPES = ("S", "MTE2", "MTE1", "M", "FIX", "V", "MTE3")
 
@@ -45,7 +46,7 @@ def drawing(steps: Sequence[Step], links: Sequence[tuple[int, int]] = (), standa
     With `standalone` the style sheet is inside; otherwise the page that embeds the drawing has to carry `STYLE`.
     """
     lanes = lanes_of(steps)
-    column = 16 + _CHARACTER * min(_MOST, max((len(_label(step)) for step in steps), default=8))
+    column = 10 + _GAP + _CHARACTER * min(_MOST, max((len(_label(step)) for step in steps), default=8))
     width, height = 8 + column * max(1, len(lanes)), _HEAD + _ROW * len(steps) + 8
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="fp-lane" width="{width:.0f}" height="{height}" '
@@ -99,7 +100,7 @@ def _box(step: Step, x: float, y: float, column: float) -> str:
     ending = {"waiting": " (waits for ever)", "never": " (never reached)"}.get(state, "")
     return (
         f'<g class="{state}"><title>{_xml(f"{step.agent} {step.pipe}, {_label(step)}{ending}")}</title>'
-        f'<rect class="box" x="{x + 3:.0f}" y="{y:.0f}" width="{column - 10:.0f}" height="{_ROW - 5}" rx="3"/>'
+        f'<rect class="box" x="{x + 3:.0f}" y="{y:.0f}" width="{column - _GAP:.0f}" height="{_ROW - 5}" rx="3"/>'
         f'<text x="{x + 7:.0f}" y="{y + 12:.0f}">{_xml(label)}</text></g>'
     )
 
@@ -112,8 +113,8 @@ def _arrows(
         y1, y2 = _HEAD + _ROW * source + 8, _HEAD + _ROW * target + 8
         leaves = 1 if right >= left else -1  # +1: at the right edge of the source
         enters = -leaves if left == right else leaves  # a link within one lane comes back from the right
-        x1 = left + (column - 7 if leaves > 0 else 3)
-        x2 = right + (3 if enters > 0 else column - 7)
+        x1 = left + (column - _GAP + 3 if leaves > 0 else 3)
+        x2 = right + (3 if enters > 0 else column - _GAP + 3)
         bend = max(14.0, abs(x2 - x1) / 2)
         path = f"M{x1:.0f} {y1} C{x1 + leaves * bend:.0f} {y1} {x2 - enters * bend:.0f} {y2} {x2:.0f} {y2}"
         back = x2 - enters * 6
