@@ -49,7 +49,24 @@ def test_noise(tmp_path: Path, name: str, kind: str) -> None:
     elif kind == "text":
         data = "".join(chr(dice.choice([dice.randrange(32, 127), 10, 9, 0x4E2D])) for _ in range(200_000)).encode()
     else:
-        words = ["kernel", "section", "cube:", "for", "t", "in", "range(", ")", ":", "\n", "    ", "@", "FIX", "=", "(", "["]
+        words = [
+            "kernel",
+            "section",
+            "cube:",
+            "for",
+            "t",
+            "in",
+            "range(",
+            ")",
+            ":",
+            "\n",
+            "    ",
+            "@",
+            "FIX",
+            "=",
+            "(",
+            "[",
+        ]
         data = " ".join(dice.choice(words) for _ in range(40_000)).encode()
     ran = fencepost("check", put(tmp_path, name, data), cwd=tmp_path)
     assert ran.returncode == 2

@@ -28,7 +28,10 @@ def excerpt(finding: Finding, file: str, source: str, style: Style) -> list[str]
 
     Places in other files, or without a position, are named without an excerpt.
     """
-    marks = [_Mark(finding.span, "", True), *(_Mark(r.span, r.message, False) for r in finding.related)]
+    labels: dict[Span, list[str]] = {}
+    for related in finding.related:
+        labels.setdefault(related.span, []).append(related.message)
+    marks = [_Mark(finding.span, "", True), *(_Mark(span, "; ".join(told), False) for span, told in labels.items())]
     lines = source.split("\n") if source else []
     shown = [m for m in marks if m.span.file == file and 1 <= m.span.line <= len(lines)]
     out: list[str] = []
