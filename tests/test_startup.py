@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-HEAVY = ("z3", "lark", "jinja2", "importlib.metadata")
+HEAVY = ("z3", "lark", "jinja2", "importlib.metadata", "multiprocessing")
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
@@ -28,6 +28,12 @@ def test_no_heavy_import(arguments: list[str]) -> None:
         f"print('loaded:', *(m for m in {HEAVY!r} if m in sys.modules), file=sys.stderr)"
     )
     assert ran.stderr.splitlines()[-1] == "loaded:"
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["check", "--help"]], ids=" ".join)
+def test_help_needs_no_ir(arguments: list[str]) -> None:
+    ran = python(f"from fencepost.cli import main\nmain({arguments!r})\nprint('fencepost.ir' in sys.modules)")
+    assert ran.stdout.splitlines()[-1] == "False"
 
 
 def test_importing_the_package_costs_nothing() -> None:

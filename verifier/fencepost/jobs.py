@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from typing import TYPE_CHECKING
 
 from fencepost.checking import Outcome, check_source, failed
 from fencepost.discover import Source
 from fencepost.findings import InputError
 from fencepost.frontends.registry import front_end_for
 from fencepost.options import CheckOptions
+
+if TYPE_CHECKING:  # costs as much as a small check, and most runs need no second process
+    from concurrent.futures import Future, ProcessPoolExecutor
 
 
 def check_sources(
@@ -29,6 +31,8 @@ def check_sources(
         for source in sources:
             yield source.file, failed(source) if isinstance(source, InputError) else check_source(source, options, only)
         return
+    from concurrent.futures import ProcessPoolExecutor
+
     with ProcessPoolExecutor(jobs, initializer=_in_worker) as pool:
         try:
             futures = {id(s): pool.submit(check_source, s, options, only) for s in work}
@@ -49,6 +53,9 @@ def _in_worker() -> None:
 
 
 def _result(future: Future[Outcome], source: Source, options: CheckOptions, only: Sequence[str]) -> Outcome:
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     try:
         return future.result()
     except BrokenProcessPool:  # this file or another one killed a process: find out alone

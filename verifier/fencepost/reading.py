@@ -15,7 +15,6 @@ from fencepost.nearest import unknown_name
 from fencepost.spelling import is_name
 from fencepost.validate import validate
 
-
 _VARIABLE = re.compile(r"[^\W\d]\w*\b(?!\s*\()")  # a name that is not called
 
 

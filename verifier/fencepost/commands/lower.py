@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from fencepost.commands import common
-from fencepost.report.style import safe
 
 if TYPE_CHECKING:
     from fencepost.discover import Source
@@ -42,6 +41,8 @@ def execute(args: argparse.Namespace) -> int:
 
 def _notes(source: Source) -> Callable[[Node], str]:
     """Comments that name a node's line of the source and, where that is another language, show its text."""
+    from fencepost.report.style import safe
+
     lines = [] if source.file.endswith(".kir") else source.text.split("\n")
 
     def note(node: Node) -> str:
