@@ -29,6 +29,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite golden files instead of comparing with them")
 
 
+@pytest.fixture(autouse=True)
+def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """No test sees answers of an earlier run, nor leaves any."""
+    monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 class Golden:
     """Compares text with a recorded file, or records it under `--update-golden`."""
 

@@ -18,29 +18,37 @@ if TYPE_CHECKING:  # costs as much as a small check, and most runs need no secon
 
 
 def check_sources(
-    sources: Sequence[Source | InputError], options: CheckOptions, only: Sequence[str] = (), jobs: int = 0
+    sources: Sequence[Source | InputError],
+    options: CheckOptions,
+    only: Sequence[str] = (),
+    jobs: int = 0,
+    remember: bool = False,
 ) -> Iterator[tuple[str, Outcome]]:
     """Yield (file, outcome) for each source, in order.
 
-    `jobs` is the number of processes, 0 for one per processor.  A process that dies (out of memory, a crash inside the
+    `jobs` is the number of processes, 0 for one per processor.  With `remember`, answers of earlier runs are used, and
+    new ones kept.  A process that dies (out of memory, a crash inside the
     solver) costs the file that it was at, and no other.
     """
     work = [s for s in sources if isinstance(s, Source) and (s.alone or front_end_for(s.text, s.file) is not None)]
     jobs = min(jobs or os.cpu_count() or 1, len(work))
     if jobs <= 1:
         for source in sources:
-            yield source.file, failed(source) if isinstance(source, InputError) else check_source(source, options, only)
+            yield (
+                source.file,
+                failed(source) if isinstance(source, InputError) else _check(source, options, only, remember),
+            )
         return
     from concurrent.futures import ProcessPoolExecutor
 
     with ProcessPoolExecutor(jobs, initializer=_in_worker) as pool:
         try:
-            futures = {id(s): pool.submit(check_source, s, options, only) for s in work}
+            futures = {id(s): pool.submit(_check, s, options, only, remember) for s in work}
             for source in sources:
                 if isinstance(source, InputError):
                     yield source.file, failed(source)
                 elif id(source) in futures:
-                    yield source.file, _result(futures[id(source)], source, options, only)
+                    yield source.file, _result(futures[id(source)], source, options, only, remember)
                 else:
                     yield source.file, Outcome()
         except KeyboardInterrupt:
@@ -52,7 +60,17 @@ def _in_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _result(future: Future[Outcome], source: Source, options: CheckOptions, only: Sequence[str]) -> Outcome:
+def _check(source: Source, options: CheckOptions, only: Sequence[str], remember: bool) -> Outcome:
+    if not remember:
+        return check_source(source, options, only)
+    from fencepost.cache import through
+
+    return through(check_source, source, options, only)
+
+
+def _result(
+    future: Future[Outcome], source: Source, options: CheckOptions, only: Sequence[str], remember: bool
+) -> Outcome:
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
@@ -61,7 +79,7 @@ def _result(future: Future[Outcome], source: Source, options: CheckOptions, only
     except BrokenProcessPool:  # this file or another one killed a process: find out alone
         with ProcessPoolExecutor(1, initializer=_in_worker) as alone:
             try:
-                return alone.submit(check_source, source, options, only).result()
+                return alone.submit(_check, source, options, only, remember).result()
             except BrokenProcessPool:
                 message = "the process that checked this file died (out of memory, or a crash inside the solver)"
                 return failed(InputError(source.file, 0, 0, message))

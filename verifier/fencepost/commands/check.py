@@ -57,6 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     out.add_argument("-q", "--quiet", action="store_true", help="only what is not clean")
     out.add_argument("-v", "--verbose", action="store_true", help="whole traces, suppressed findings, tracebacks")
     common.add_color(out)
+    parser.add_argument("--no-cache", action="store_true", help="neither use nor keep answers of earlier runs")
     parser.add_argument("-j", "--jobs", metavar="N", type=_jobs, help="processes (default 0: one per processor)")
 
 
@@ -136,7 +137,7 @@ def _check_all(
     outcomes: list[Outcome] = []
     with Progress(len(sources), quiet=args.quiet) as progress:
         try:
-            for file, outcome in check_sources(sources, options, tuple(args.kernel), jobs):
+            for file, outcome in check_sources(sources, options, tuple(args.kernel), jobs, not args.no_cache):
                 outcomes.append(outcome)
                 progress.step(file)
         except KeyboardInterrupt:
