@@ -1,0 +1,483 @@
+"""Which data operations, scalar accesses and vector functions does a call stand for?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.context import TensorAccess
+from fencepost.frontends.pypto_pro.declarations import Declarations
+from fencepost.frontends.pypto_pro.environment import bind_arguments
+from fencepost.frontends.pypto_pro.operations import OPERATIONS, Role, move_pipe, store_pipe
+from fencepost.frontends.pypto_pro.tiles import Footprint, width_of
+from fencepost.frontends.pypto_pro.values import (
+    Choice,
+    DType,
+    Function,
+    Group,
+    Member,
+    Opaque,
+    Pointer,
+    Poison,
+    Scalar,
+    Struct,
+    Tensor,
+    Tile,
+    Unknown,
+    Unreadable,
+    Value,
+)
+from fencepost.frontends.pypto_pro.vector_functions import VectorScan
+
+Operand = tuple[Tile | Tensor, Role]
+
+
+class DataOperations(Declarations):
+    """Operations on tiles and tensors."""
+
+    # --------------------------------------------------------------------------------------------------------- operands
+
+    def operand_value(self, node: ast.expr) -> Value:
+        """An operand: a tile, a tensor, or something that holds no memory (None)."""
+        try:
+            value = self.evaluate(node)
+        except Unreadable:
+            if self._maybe_memory(node):
+                raise
+            return None
+        if isinstance(value, Group):
+            raise Unreadable("a tile group is used where a tile is needed", node)
+        if isinstance(value, (Tile, Choice, Tensor)):
+            return value
+        if isinstance(value, Pointer):
+            return Tensor(value.name, (), view=True)
+        if isinstance(value, (Unknown, Poison)) and not isinstance(node, (ast.Constant, ast.BinOp)):
+            raise Unreadable(f"this operand is {arithmetic.describe(value)}", node)
+        return None
+
+    def _maybe_memory(self, node: ast.expr) -> bool:
+        """Whether an operand that cannot be read might be a tile or tensor."""
+        return not isinstance(node, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.List, ast.Tuple))
+
+    def spread(self, operands: list[tuple[Value, Role]], node: ast.AST, emit: Callable[[list[Operand]], None]) -> None:
+        """Produce an operation for each tile that an operand may be."""
+        for i, (value, role) in enumerate(operands):
+            if isinstance(value, Choice):
+                branches: list[tuple[ir.Expr, tuple[ir.Stmt, ...]]] = []
+                rest: tuple[ir.Stmt, ...] = ()
+                span = self.span(node)
+                for number, tile in enumerate(value.tiles):
+                    with self.collecting() as body:
+                        self.spread([*operands[:i], (tile, role), *operands[i + 1 :]], node, emit)
+                    if number == len(value.tiles) - 1:
+                        rest = tuple(body)
+                    else:
+                        test = ir.Compare(value.selector, (("==", ir.Int(number, span=span)),), span=span)
+                        branches.append((test, tuple(body)))
+                self.emit(ir.If(tuple(branches), rest, span=span))
+                return
+        emit([(value, role) for value, role in operands])
+
+    def access(self, operand: Tile | Tensor, node: ast.AST) -> ir.Access:
+        """The access of the IR for an operand."""
+        span = self.span(node)
+        if isinstance(operand, Tensor):
+            return ir.Access(operand.name, span=span)
+        return ir.Access(operand.buffer, operand.index, span=span)
+
+    def produce(
+        self,
+        name: str,
+        operands: list[tuple[Value, Role]],
+        pipe: ir.Pipe | None,
+        node: ast.AST,
+        places: list[ast.expr] | None = None,
+        phase: tuple[str, str] | None = None,
+        mode: str | None = None,
+        offset: bool = False,
+        where: TensorAccess | None = None,
+        footprints: list[Footprint | None] | None = None,
+    ) -> None:
+        """Produce the data operation `name`."""
+
+        def emit(chosen: list[Operand]) -> None:
+            writes: list[ir.Access] = []
+            reads: list[ir.Access] = []
+            for i, (operand, role) in enumerate(chosen):
+                access = self.access(operand, places[i] if places else node)
+                if "W" in role or role == "S":
+                    writes.append(access)
+                if "R" in role:
+                    reads.append(access)
+                if isinstance(operand, Tile):
+                    self._reach(operand, footprints[i] if footprints else None, footprints is not None)
+            chosen_pipe = pipe or self._pipe(name, chosen, node)
+            lanes = self._lanes(name, chosen, mode)
+            operation = ir.DataOp(
+                name,
+                tuple(dict.fromkeys(writes)),
+                tuple(dict.fromkeys(reads)),
+                chosen_pipe,
+                phase=None if phase is None else phase[1],  # type: ignore[arg-type]
+                family=None if phase is None else phase[0],  # type: ignore[arg-type]
+                lanes=lanes,
+                offset=offset,
+                span=self.span(node),
+            )
+            if where is not None:
+                self.context.accesses.setdefault(id(operation), []).append(where)
+                self.context.operations.append(operation)
+            self.emit(operation)
+
+        self.spread(operands, node, emit)
+
+    def _pipe(self, name: str, operands: list[Operand], node: ast.AST) -> ir.Pipe:
+        spaces = [self.context.buffers.space(o.buffer) if isinstance(o, Tile) else None for o, _ in operands]
+        if name.startswith("store"):
+            if len(spaces) < 2 or spaces[1] is None:
+                raise Unreadable("a store needs a tile to store", node)
+            return store_pipe(spaces[1])
+        if len(spaces) < 2 or spaces[0] is None or spaces[1] is None:
+            raise Unreadable(f"{name} needs two tiles", node)
+        return move_pipe(spaces[1], spaces[0])
+
+    def _lanes(self, name: str, operands: list[Operand], mode: str | None) -> str:
+        if self.core != "cube" or not name.startswith("move") or len(operands) < 2:
+            return "both"
+        target, source = operands[0][0], operands[1][0]
+        if not isinstance(target, Tile) or not isinstance(source, Tile):
+            return "both"
+        if self.context.buffers.space(target.buffer) != "Vec" or self.context.buffers.space(source.buffer) != "Acc":
+            return "both"
+        if mode is None:
+            self.context.assume("a move from Acc to Vec without acc_to_vec_mode reaches vector sub-core 0 only")
+            return "0"
+        return {"SingleModeVec0": "0", "SingleModeVec1": "1"}.get(mode, "both")
+
+    # -------------------------------------------------------------------------------------------------------- footprints
+
+    def _reach(self, tile: Tile, footprint: Footprint | None, given: bool) -> None:
+        """Note which bytes of its slot an access touches."""
+        declared = self.context.buffers.found[tile.buffer]
+        if not given:
+            footprint = self._valid_footprint(tile)
+        if footprint is None:
+            declared.whole = True
+        else:
+            declared.footprints.add(footprint)
+
+    def _valid_footprint(self, tile: Tile) -> Footprint | None:
+        """The bytes of the valid part of a row-major tile, when its width is known and narrower than the tile."""
+        declared = self.context.buffers.found[tile.buffer]
+        type_ = declared.type
+        valid = self.valid.get((tile.buffer, tile.index))
+        if tile.partial or valid is None or len(valid) != 2 or len(type_.shape) != 2 or type_.space != "Vec":
+            return None
+        rows, columns = type_.shape
+        if type_.layout not in (None, "ND") or not isinstance(type_.dtype, DType):
+            return None
+        if not isinstance(valid[1], int) or not isinstance(rows, int) or not isinstance(columns, int) or valid[1] >= columns:
+            return None
+        width = width_of(type_.dtype)
+        return Footprint(valid[1] * width, columns * width, rows)
+
+    def set_valid_shape(self, node: ast.Call) -> None:
+        """`pl.set_validshape(tile, [rows, columns])`."""
+        if len(node.args) != 2:
+            return
+        try:
+            tile, shape = self.evaluate(node.args[0]), self.evaluate(node.args[1])
+        except Unreadable:
+            return
+        if isinstance(tile, Tile) and isinstance(shape, tuple) and not tile.partial:
+            self.valid[tile.buffer, tile.index] = shape
+        elif isinstance(tile, Group):
+            self.valid = {k: v for k, v in self.valid.items() if k[0] != tile.buffer}
+
+    # -------------------------------------------------------------------------------------------------------- operations
+
+    def data_operation(self, name: str, node: ast.Call) -> None:
+        """An operation of the table."""
+        operation = OPERATIONS[name]
+        given = {k.arg: k.value for k in node.keywords}
+        operands: list[tuple[Value, Role]] = []
+        places: list[ast.expr] = []
+        roles = operation.roles
+        if name in ("maximum", "minimum") and "dim" in given:
+            roles = ("W", "R", "S")
+        for i, argument in enumerate(node.args):
+            if isinstance(argument, ast.Starred):
+                raise Unreadable("arguments are unpacked with *", node)
+            role: Role = roles[i] if i < len(roles) else "R"
+            value = self.operand_value(argument)
+            if value is not None and role != "-":
+                operands.append((value, role))
+                places.append(argument)
+        for key in ("scale", "offset", "tmp", "out", "bias"):
+            if key in given and isinstance(value := self.operand_value(given[key]), (Tile, Choice)):
+                operands.append((value, "S" if key == "tmp" else "R"))
+                places.append(given[key])
+        if not operands:
+            raise Unreadable(f"pl.{name} without a tile", node)
+        if name == "matmul_acc" or name.endswith("_acc"):
+            operands = [(v, "R" if i else r) for i, (v, r) in enumerate(operands)]
+        where = None
+        if name in ("load", "load_tile", "store", "store_tile"):
+            where = self._tensor_access(name, node, operands, given)
+        elif name == "insert":
+            where = self._insertion(node, operands)
+        elif name == "move" and len(node.args) > 2 and self._space(operands[0][0]) == "Mat":
+            where = self._insertion(node, operands)
+        if "atomic" in given and self._member(given["atomic"]) not in (None, "AtomicNone"):
+            operands[0] = (operands[0][0], "RW")
+        phase = None
+        if "phase" in given:
+            member = self.evaluate(given["phase"])
+            if not isinstance(member, Member):
+                raise Unreadable("the phase must be a pl.AccPhase or pl.STPhase", given["phase"])
+            if member.name in ("Partial", "Final"):
+                phase = ("Acc" if member.family == "AccPhase" else "ST", member.name)
+        mode = self._member(given["acc_to_vec_mode"]) if "acc_to_vec_mode" in given else None
+        offset = name in ("move", "insert") and (len(node.args) > 2 or "offset" in given)
+        self.produce(name, operands, operation.pipe, node, places, phase, mode, offset and phase is not None, where)
+
+    def _member(self, node: ast.expr) -> str | None:
+        value = self.evaluate(node)
+        if value is None:
+            return None
+        if not isinstance(value, Member):
+            raise Unreadable(f"an enumeration member is needed here, not {arithmetic.describe(value)}", node)
+        return value.name
+
+    def _space(self, value: Value) -> str | None:
+        tile = value.tiles[0] if isinstance(value, Choice) else value
+        return self.context.buffers.space(tile.buffer) if isinstance(tile, Tile) else None
+
+    def _extent(self, value: Value) -> tuple[int | None, ...]:
+        """Rows and columns of a tile, as far as they are known and cannot be exceeded."""
+        tile = value.tiles[0] if isinstance(value, Choice) else value
+        if not isinstance(tile, Tile) or tile.partial:
+            return (None, None)
+        type_ = self.context.buffers.found[tile.buffer].type
+        shape = [d if isinstance(d, int) else None for d in type_.shape]
+        bound = type_.valid or ()
+        narrowed = [
+            v if isinstance(v, int) and v > 0 and (d is None or v < d) else d
+            for d, v in zip(shape, (*bound, *[None] * len(shape)), strict=False)
+        ]
+        valid = self.valid.get((tile.buffer, tile.index)) or ()
+        return tuple(
+            v if isinstance(v, int) and (d is None or v < d) else d
+            for d, v in zip(narrowed, (*valid, *[None] * len(narrowed)), strict=False)
+        )
+
+    def _coordinates(self, node: ast.expr) -> tuple[ir.Expr | None, ...]:
+        try:
+            value = self.evaluate(node)
+        except Unreadable:
+            return ()
+        if not isinstance(value, tuple):
+            return ()
+        found: list[ir.Expr | None] = []
+        for item in value:
+            try:
+                found.append(self.integer(item, node))
+            except Unreadable:
+                found.append(None)
+        return tuple(found)
+
+    def _tensor_access(
+        self, name: str, node: ast.Call, operands: list[tuple[Value, Role]], given: dict[str | None, ast.expr]
+    ) -> TensorAccess | None:
+        """Where a load or store reaches in its tensor."""
+        tensors = [v for v, _ in operands if isinstance(v, Tensor)]
+        tiles = [v for v, _ in operands if isinstance(v, (Tile, Choice))]
+        if len(tensors) != 1 or not tiles:
+            raise Unreadable(f"pl.{name} needs a tile and a tensor", node)
+        tensor = tensors[0]
+        place = node.args[2] if len(node.args) > 2 else given.get("offsets", given.get("tile_offsets"))
+        coordinates = self._coordinates(place) if place is not None else ()
+        shape = tuple(d if isinstance(d, int) else None for d in tensor.shape)
+        if tensor.view or len(coordinates) != len(shape):
+            return TensorAccess(tensor.name, (), (), ())
+        order = self.evaluate(given["order"]) if "order" in given else None
+        axes = order if isinstance(order, tuple) else tuple(range(max(len(shape) - 2, 0), len(shape)))
+        extents: list[int | None] = [1] * len(shape)
+        moved = list(coordinates)
+        type_ = self.context.buffers.found[tiles[0].buffer].type if isinstance(tiles[0], Tile) else None
+        for axis, extent, full in zip(axes, self._extent(tiles[0]), type_.shape if type_ else (None, None), strict=False):
+            if not isinstance(axis, int) or not 0 <= axis < len(shape):
+                return TensorAccess(tensor.name, (), (), ())
+            extents[axis] = extent
+            if name.endswith("_tile"):
+                old = moved[axis]
+                whole = isinstance(full, int) and old is not None
+                moved[axis] = arithmetic.multiply(old, ir.Int(full), self.span(node)) if whole else None  # type: ignore[arg-type]
+        return TensorAccess(tensor.name, tuple(moved), tuple(extents), shape)
+
+    def _insertion(self, node: ast.Call, operands: list[tuple[Value, Role]]) -> TensorAccess | None:
+        """Where an insertion reaches in its target tile."""
+        given = {k.arg: k.value for k in node.keywords}
+        place = node.args[2] if len(node.args) > 2 else given.get("offset")
+        target = operands[0][0]
+        if place is None or not isinstance(target, Tile):
+            return None
+        shape = self.context.buffers.found[target.buffer].type.shape
+        coordinates = self._coordinates(place)
+        extents = self._extent(operands[1][0])
+        if len(coordinates) != 2 or len(extents) != 2:
+            return None
+        return TensorAccess(target.buffer, coordinates, extents, tuple(d if isinstance(d, int) else None for d in shape))
+
+    # ---------------------------------------------------------------------------------------------------------- scalars
+
+    def tile_element(self, owner: Tile | Choice, indices: tuple[ir.Expr, ...], node: ast.expr) -> Value:
+        """A scalar read from a tile: its content is not known, so every execution may give another value."""
+        self.produce("getval", [(owner, "R")], "S", node)
+        name = self._space_name(owner)
+        return self._unknown_read(name, indices, node)
+
+    def _space_name(self, owner: Tile | Choice) -> str:
+        return owner.buffer if isinstance(owner, Tile) else owner.tiles[0].buffer
+
+    def _unknown_read(self, name: str, indices: tuple[ir.Expr, ...], node: ast.expr) -> Value:
+        """A value that is fixed only for this place, this core and these trips of the loops around it."""
+        trips = tuple(ir.Name(v) for v in self.loop_variables())
+        more = (ir.Name("sub"),) if self.core == "vector" else ()
+        function = self.context.function(
+            (self.core, self.site(node)), f"{name}_value", f"a value read from {name} at line {getattr(node, 'lineno', 0)}"
+        )
+        return Scalar(ir.Call(function, (*indices, *trips, *more), span=self.span(node)))
+
+    def loop_variables(self) -> tuple[str, ...]:
+        """The scalars that tell the trips of the loops around the current statement apart."""
+        raise NotImplementedError
+
+    def tensor_element(self, owner: Tensor, indices: tuple[ir.Expr, ...], node: ast.expr) -> Value:
+        """A scalar read from global memory: one fixed value per index, unless the kernel writes the tensor."""
+        span = self.span(node)
+        where = TensorAccess(owner.name, tuple(indices), (1,) * len(indices),
+                             tuple(d if isinstance(d, int) else None for d in owner.shape), scalar=True)
+        if len(indices) != len(owner.shape):
+            where = TensorAccess(owner.name, (), (), (), scalar=True)
+        self.produce("getval", [(Tensor(owner.name, ()), "R")], "S", node, where=where)
+        if owner.name in self.context.tensor_types and self.context.tensor_types[owner.name] == "float":
+            return Opaque("", (), varies=True)
+        if owner.name in self.written_tensors():
+            return self._unknown_read(owner.name, indices, node)
+        indices = self._linear(owner, indices, span)
+        key = ("tensor", owner.name, len(indices), owner.view and len(owner.shape))
+        function = self.context.element_function(key, owner.name)
+        self.context.assume(
+            f"{owner.name} holds the same values for every core, and nothing changes them while the kernel runs"
+        )
+        return Scalar(ir.Call(function, indices, span=span))
+
+    def written_tensors(self) -> frozenset[str]:
+        """Tensors that the kernel writes."""
+        raise NotImplementedError
+
+    def _linear(self, owner: Tensor, indices: tuple[ir.Expr, ...], span: ir.Span) -> tuple[ir.Expr, ...]:
+        """One running index instead of several, where the dimensions are known."""
+        if len(indices) < 2 or len(indices) != len(owner.shape):
+            return indices
+        inner = owner.shape[1:]
+        if not all(isinstance(d, int) for d in inner):
+            return indices
+        total = indices[0]
+        for index, size in zip(indices[1:], inner, strict=True):
+            total = arithmetic.add(arithmetic.multiply(total, ir.Int(size, span=span), span), index, span)
+        return (total,)
+
+    def scalar_write(self, owner: Value, indices: tuple[ir.Expr, ...], node: ast.AST) -> None:
+        """A scalar written to a tile or to global memory."""
+        where = None
+        if isinstance(owner, Tensor):
+            fits = len(indices) == len(owner.shape)
+            shape = tuple(d if isinstance(d, int) else None for d in owner.shape)
+            where = TensorAccess(owner.name, tuple(indices) if fits else (), (1,) * len(indices) if fits else (),
+                                 shape if fits else (), scalar=True)
+        elif not isinstance(owner, (Tile, Choice)):
+            raise Unreadable(f"an element of {arithmetic.describe(owner)} cannot be assigned", node)
+        self.produce("setval", [(owner, "W")], "S", node, where=where)
+
+    def shared_scalars(self, name: str, node: ast.Call) -> None:
+        """`pl.ssbuf_store(struct, offset)` and `pl.ssbuf_load`: the memory through which the cores pass scalars."""
+        if len(node.args) != 2:
+            raise Unreadable(f"pl.{name} takes a struct and an offset", node)
+        struct, offset = self.evaluate(node.args[0]), self.evaluate(node.args[1])
+        if not isinstance(struct, Struct):
+            raise Unreadable("a struct is needed here", node.args[0])
+        fields = len(struct.names) + sum(length for _, _, length in struct.arrays)
+        known = isinstance(offset, int)
+        where = TensorAccess("ssbuf", (self.integer(offset, node),), (8 * fields if known else None,), (None,))
+        role: Role = "W" if name == "ssbuf_store" else "R"
+        self.produce(name, [(Tensor("ssbuf", ()), role)], "S", node, where=where)
+        if name == "ssbuf_load":
+            for field, variable in struct.names:
+                if variable:
+                    value = self._unknown_read(f"ssbuf_{field}", (), node)
+                    self.emit(ir.Assign(variable, self.integer(value, node), span=self.span(node)))
+            for field, ring, length in struct.arrays:
+                for i in range(length):
+                    value = self._unknown_read(f"ssbuf_{field}", (ir.Int(i),), node)
+                    self.emit(ir.StoreField(ring, ir.Int(i), "value", self.integer(value, node), span=self.span(node)))
+
+    # -------------------------------------------------------------------------------------------------- vector functions
+
+    def vector_function(self, function: Function, node: ast.Call) -> None:
+        """A call of a `@pl.vector_function`: one operation on pipe V."""
+        places: dict[str, ast.expr] = {}
+
+        def value(argument: ast.expr) -> Value:
+            try:
+                found = self.evaluate(argument)
+            except Unreadable:
+                if self._maybe_memory(argument):
+                    raise
+                return None
+            if isinstance(found, Group):
+                raise Unreadable("a tile group is passed to a vector function", argument)
+            return found
+
+        bound = bind_arguments(function.node, node, value)
+        parameters = [a.arg for a in function.node.args.args]
+        for parameter, argument in zip(parameters, node.args, strict=False):
+            places[parameter] = argument
+        places |= {str(k.arg): k.value for k in node.keywords}
+        tiles = {p: v for p, v in bound.items() if isinstance(v, (Tile, Choice))}
+        constants = {p: v for p, v in bound.items() if isinstance(v, (bool, int, Tile, Choice))}
+        scan = VectorScan({p: constants.get(p, v) for p, v in bound.items()}, set(tiles))
+        # parameters that are the same tile share one record of uses, so that a store through one settles the other
+        shared: dict[Value, str] = {}
+        for parameter, tile in tiles.items():
+            scan.uses[parameter] = scan.uses[shared.setdefault(tile, parameter)]
+        uses = scan.run(function)
+        operands: list[tuple[Value, Role]] = []
+        nodes: list[ast.expr] = []
+        prints: list[Footprint | None] = []
+        for tile, parameter in shared.items():
+            use = uses[parameter]
+            if not use.reads and not use.writes:
+                continue
+            role: Role = "RW" if use.reads and use.writes else "W" if use.writes else "R"
+            operands.append((tile, role))
+            nodes.append(places.get(parameter, node))
+            first = tile.tiles[0] if isinstance(tile, Choice) else tile
+            dtype = self.context.buffers.found[first.buffer].type.dtype
+            prints.append(use.footprint(width_of(dtype)) if isinstance(dtype, DType) and not first.partial else None)
+        if operands:
+            self.produce(function.node.name, operands, "V", node, nodes, footprints=prints)
+
+    def launch(self, node: ast.Call) -> None:
+        """`pl.simt.launch(...)`: runs on pipe V and may touch every tile and tensor that it is given."""
+        operands: list[tuple[Value, Role]] = []
+        for argument in [*node.args, *(k.value for k in node.keywords)]:
+            for item in argument.elts if isinstance(argument, (ast.Tuple, ast.List)) else [argument]:
+                value = self.evaluate(item)
+                if isinstance(value, (Tile, Choice, Tensor)):
+                    operands.append((value, "RW"))
+        if operands:
+            self.produce("simt_launch", operands, "V", node, where=None)

@@ -1,0 +1,444 @@
+"""What is the value of an expression of the source?
+
+The rules shared by host code (constant evaluation) and kernel code (lowering); each of them decides what a name and a
+call mean.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.pypto_pro.values import (
+    Class,
+    Decorated,
+    DType,
+    Dynamic,
+    Function,
+    Member,
+    Method,
+    Module,
+    OneOf,
+    Opaque,
+    Poison,
+    Scalar,
+    Unknown,
+    Unreadable,
+    Value,
+)
+
+_LAYOUTS = ("ND", "DN", "NZ", "ZN", "NN", "ZZ")
+_MAX_ITEMS = 100_000
+_BUILTINS = {
+    "abs", "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "round",
+    "set", "sorted", "str", "sum", "tuple", "zip", "isinstance", "all", "any", "divmod",
+}
+
+
+class Evaluator(ABC):
+    """Evaluates expressions of one text."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+
+    def span(self, node: ast.AST) -> ir.Span:
+        return self.source.span(node)
+
+    @abstractmethod
+    def lookup(self, node: ast.Name) -> Value:
+        """The value of a name."""
+
+    @abstractmethod
+    def call_function(self, function: Function, node: ast.Call) -> Value:
+        """The result of a call of a function of the user's module."""
+
+    @abstractmethod
+    def call_language(self, function: Module, node: ast.Call) -> Value:
+        """The result of a call of the kernel language."""
+
+    def builtin(self, node: ast.Name) -> Value:
+        """A name that no scope defines."""
+        if node.id in _BUILTINS:
+            return Module(f"builtins.{node.id}")
+        raise Unreadable(f"the name {node.id} is not defined in this file", node)
+
+    def evaluate(self, node: ast.expr) -> Value:
+        """The value of an expression.
+
+        Raises:
+            Unreadable: it has none that can be known or expressed.
+        """
+        span = self.span(node)
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name():
+                value = self.lookup(node)
+                if isinstance(value, Poison):
+                    raise Unreadable(f"{node.id} could not be read: {value.reason}", node)
+                return respan(value, span)
+            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+                return tuple(self._elements(elts))
+            case ast.Dict():
+                return self._dict(node)
+            case ast.BinOp():
+                left, right = self.evaluate(node.left), self.evaluate(node.right)
+                return self.binary(node.op, left, right, node)
+            case ast.UnaryOp(op=ast.USub()):
+                return arithmetic.minus(self.evaluate(node.operand), node, span)
+            case ast.UnaryOp(op=ast.UAdd()):
+                return self.evaluate(node.operand)
+            case ast.UnaryOp(op=ast.Not()):
+                return arithmetic.negate(self.evaluate(node.operand), node, span)
+            case ast.UnaryOp(op=ast.Invert()):
+                value = self.evaluate(node.operand)
+                if isinstance(value, int):
+                    return ~value
+                return arithmetic.minus(self.binary(ast.Add(), value, 1, node), node, span)
+            case ast.BoolOp(op=op, values=values):
+                return self._logic("and" if isinstance(op, ast.And) else "or", values, node)
+            case ast.Compare():
+                left = self.evaluate(node.left)
+                return self.compared(left, node.ops, [self.evaluate(c) for c in node.comparators], node)
+            case ast.IfExp():
+                return self._choice(node)
+            case ast.Attribute():
+                return self.attribute(self.evaluate(node.value), node.attr, node)
+            case ast.Subscript():
+                return self.subscript(self.evaluate(node.value), node)
+            case ast.Call():
+                return self.call(node)
+            case ast.JoinedStr():
+                return self._formatted(node)
+            case ast.ListComp() | ast.GeneratorExp() | ast.SetComp():
+                return self._comprehension(node)
+            case ast.Lambda():
+                return Unknown("", "a lambda is not read")
+            case ast.NamedExpr():
+                raise Unreadable("an assignment inside an expression is not supported", node)
+        raise Unreadable(f"this expression ({type(node).__name__}) is not supported", node)
+
+    def binary(self, op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
+        return arithmetic.binary(op, left, right, node, self.span(node))
+
+    def compared(self, left: Value, ops: list[ast.cmpop], rights: list[Value], node: ast.Compare) -> Value:
+        return arithmetic.compare(left, ops, rights, node, self.span(node))
+
+    def _elements(self, elts: list[ast.expr]) -> Iterable[Value]:
+        for elt in elts:
+            if isinstance(elt, ast.Starred):
+                inner = self.evaluate(elt.value)
+                if not isinstance(inner, tuple):
+                    raise Unreadable("the unpacked value is not a known sequence", elt)
+                yield from inner
+            else:
+                yield self.element(elt)
+
+    def element(self, node: ast.expr) -> Value:
+        """An element of a tuple or list."""
+        return self.evaluate(node)
+
+    def _dict(self, node: ast.Dict) -> Value:
+        found: dict[Value, Value] = {}
+        for key, item in zip(node.keys, node.values, strict=True):
+            if key is None:
+                inner = self.evaluate(item)
+                if not isinstance(inner, dict):
+                    raise Unreadable("the unpacked value is not a known dictionary", item)
+                found |= inner
+                continue
+            known = self.evaluate(key)
+            if not arithmetic.constant(known) and not isinstance(known, (DType, Member)):
+                raise Unreadable("a dictionary key is not constant", key)
+            try:
+                found[known] = self.evaluate(item)
+            except Unreadable as problem:
+                found[known] = Unknown("", problem.reason)
+        return found
+
+    def _logic(self, op: Any, nodes: list[ast.expr], node: ast.expr) -> Value:
+        values: list[Value] = []
+        for operand in nodes:
+            value = self.evaluate(operand)
+            if not isinstance(value, (Scalar, Opaque, Unknown, OneOf)) and bool(value) == (op == "or"):
+                if not values:
+                    return value
+                values.append(bool(value))
+                break
+            values.append(value)
+        if all(not isinstance(v, (Scalar, Opaque, Unknown, OneOf)) for v in values):
+            return values[-1]
+        return arithmetic.logic(op, tuple(values), node, self.span(node))
+
+    def _choice(self, node: ast.IfExp) -> Value:
+        test = self.test(node.test)
+        if isinstance(test, bool):
+            return self.evaluate(node.body if test else node.orelse)
+        return self.choose(test, self.evaluate(node.body), self.evaluate(node.orelse), node)
+
+    def test(self, node: ast.expr) -> bool | ir.Expr:
+        """The truth of a condition."""
+        value = self.evaluate(node)
+        return arithmetic.condition(value, node, self.span(node))
+
+    def choose(self, test: ir.Expr, then: Value, other: Value, node: ast.IfExp) -> Value:
+        """`then if test else other` for a test that is not known."""
+        return arithmetic.choose(test, then, other, node, self.span(node))
+
+    def _formatted(self, node: ast.JoinedStr) -> Value:
+        parts = []
+        for item in node.values:
+            value = item.value if isinstance(item, ast.Constant) else self.evaluate(item.value)  # type: ignore[attr-defined]
+            if not isinstance(value, (str, int, float)):
+                return Unknown("", "a formatted text")
+            parts.append(str(value))
+        return "".join(parts)
+
+    def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
+        raise Unreadable("a comprehension is not supported", node)
+
+    # ------------------------------------------------------------------------------------------- attributes and items
+
+    def attribute(self, owner: Value, name: str, node: ast.expr) -> Value:
+        """`owner.name`."""
+        match owner:
+            case Module(path=path):
+                return module_member(path, name)
+            case Member(family=family, name="") if family:
+                return Member(family, name)
+            case Class():
+                return self._class_member(owner, name, node)
+            case str() | dict() | tuple():
+                return Method(owner, name)
+            case Unknown(name=known, reason=reason):
+                return Unknown(known, reason)
+            case OneOf():
+                return Unknown(owner.name)
+        raise Unreadable(f"{arithmetic.describe(owner)} has no attribute {name} that is understood", node)
+
+    def _class_member(self, owner: Class, name: str, node: ast.expr) -> Value:
+        for stmt in owner.node.body:
+            match stmt:
+                case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
+                    return self.evaluate(value)
+                case ast.AnnAssign(target=ast.Name(id=found), value=ast.expr() as value) if found == name:
+                    return self.evaluate(value)
+        raise Unreadable(f"{owner.node.name} has no constant {name}", node)
+
+    def subscript(self, owner: Value, node: ast.Subscript) -> Value:
+        """`owner[...]` of compile-time values."""
+        if isinstance(owner, (Module, Decorated)):
+            return Unknown("", "a subscript of the language")
+        if isinstance(node.slice, ast.Slice):
+            return self._sliced(owner, node)
+        index = self.evaluate(node.slice)
+        if isinstance(owner, OneOf):
+            parts = tuple(self.item(v, index, node) for v in owner.values)
+            return parts[0] if all(p == parts[0] for p in parts) else OneOf(parts)
+        return self.item(owner, index, node)
+
+    def item(self, owner: Value, index: Value, node: ast.Subscript) -> Value:
+        """`owner[index]` for an index whose value is at hand."""
+        if isinstance(owner, Unknown):
+            return owner
+        if isinstance(owner, dict):
+            if isinstance(index, (Unknown, OneOf)):
+                keys = [k for k in index.values if k in owner] if isinstance(index, OneOf) else list(owner)
+                return OneOf(tuple(owner[k] for k in keys)) if len(keys) > 1 else owner[keys[0]] if keys else Unknown()
+            if index in owner:
+                return owner[index]
+            raise Unreadable("the dictionary has no such key", node)
+        if isinstance(owner, (tuple, str)):
+            if isinstance(index, int):
+                if -len(owner) <= index < len(owner):
+                    return owner[index]
+                raise Unreadable(f"index {index} is outside of a sequence of {len(owner)}", node)
+            if isinstance(index, (Unknown, OneOf)) and owner:
+                return OneOf(tuple(owner)) if len(owner) > 1 else owner[0]
+        raise Unreadable(f"{arithmetic.describe(owner)} cannot be indexed here", node)
+
+    def _sliced(self, owner: Value, node: ast.Subscript) -> Value:
+        assert isinstance(node.slice, ast.Slice)
+        parts = [None if p is None else self.evaluate(p) for p in (node.slice.lower, node.slice.upper, node.slice.step)]
+        if isinstance(owner, (tuple, str)) and all(p is None or isinstance(p, int) for p in parts):
+            return owner[slice(*parts)]
+        raise Unreadable("this slice is not supported", node)
+
+    # ---------------------------------------------------------------------------------------------------------- calls
+
+    def call(self, node: ast.Call) -> Value:
+        """The result of a call."""
+        target = self.evaluate(node.func)
+        match target:
+            case Function():
+                return self.call_function(target, node)
+            case Module(path=path) if path == "pl" or path.startswith(("pl.", "vf.")):
+                return self.call_language(target, node)
+            case Module(path=path) if path.startswith("builtins."):
+                return self.call_builtin(path[9:], node)
+            case Module(path=path) if path.startswith("math."):
+                return self._math(path[5:], node)
+            case Method():
+                return self.call_method(target, node)
+            case Module():
+                return self.call_foreign(target, node)
+            case Class():
+                return Unknown("", f"an instance of {target.node.name}")
+            case Unknown():
+                return Unknown(target.name, target.reason)
+        raise Unreadable(f"{ast.unparse(node.func)} cannot be called here", node)
+
+    def call_foreign(self, target: Module, node: ast.Call) -> Value:
+        """A call of some other library."""
+        if target.path.endswith("TilingKeyField"):
+            return self.call_language(target, node)
+        return Unknown("", f"the result of {target.path}")
+
+    def call_method(self, target: Method, node: ast.Call) -> Value:
+        """A method of a compile-time value."""
+        owner, name = target.owner, target.name
+        arguments = [self.evaluate(a) for a in node.args]
+        if isinstance(owner, dict):
+            match name, arguments:
+                case "get", [key, *rest] if arithmetic.constant(key):
+                    return owner.get(key, rest[0] if rest else None)
+                case "keys", []:
+                    return tuple(owner)
+                case "values", []:
+                    return tuple(owner.values())
+                case "items", []:
+                    return tuple(owner.items())
+        if isinstance(owner, str) and all(isinstance(a, (str, int)) for a in arguments):
+            if name in ("lower", "upper", "strip", "replace", "startswith", "endswith", "split", "join"):
+                result = getattr(owner, name)(*arguments)
+                return tuple(result) if isinstance(result, list) else result
+        if isinstance(owner, tuple) and name in ("index", "count") and len(arguments) == 1 and arguments[0] in owner:
+            return getattr(owner, name)(arguments[0])
+        return Unknown("", f"the result of .{name}()")
+
+    def call_builtin(self, name: str, node: ast.Call) -> Value:
+        """A call of a Python built-in."""
+        arguments = list(self._elements(node.args))
+        span = self.span(node)
+        if name in ("min", "max") and arguments:
+            items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else tuple(arguments)
+            return arithmetic.extreme("min" if name == "min" else "max", items, node, span)
+        for argument in arguments:
+            if isinstance(argument, (Unknown, OneOf)):
+                return Unknown(argument.name)
+        match name, arguments:
+            case "int", [Scalar() as value]:
+                return Scalar(value.expr)
+            case "int" | "float" | "bool" | "str", [Opaque() as value]:
+                return value
+            case "bool", [Scalar() as value]:
+                truth = arithmetic.condition(value, node, span)
+                return truth if isinstance(truth, bool) else Scalar(truth, truth=True)
+            case "float", [Scalar() as value]:
+                return Opaque("float", (value.expr,))
+            case "abs", [Scalar(expr=expr) as value]:
+                negative = arithmetic.compare(value, [ast.Lt()], [0], node, span)
+                truth = arithmetic.condition(negative, node, span)
+                return arithmetic.choose(truth, arithmetic.minus(value, node, span), value, node, span)
+            case "sum", [tuple() as items, *rest]:
+                total: Value = rest[0] if rest else 0
+                for item in items:
+                    total = self.binary(ast.Add(), total, item, node)
+                return total
+            case "range", _ if arguments and all(isinstance(a, int) for a in arguments):
+                try:
+                    found = range(*arguments)
+                except (TypeError, ValueError) as error:
+                    raise Unreadable(f"this range cannot be read: {error}", node) from None
+                if len(found) > _MAX_ITEMS:
+                    raise Unreadable("the range is too long", node)
+                return tuple(found)
+            case "tuple" | "list" | "set", [tuple() | str() | dict() as items]:
+                return tuple(items)
+            case "tuple" | "list" | "dict" | "set", []:
+                return {} if name == "dict" else ()
+            case "len", [tuple() | str() | dict() as items]:
+                return len(items)
+            case "enumerate", [tuple() as items]:
+                return tuple(enumerate(items))
+            case "zip", _ if all(isinstance(a, tuple) for a in arguments):
+                return tuple(zip(*arguments, strict=False))
+            case "sorted" | "reversed", [tuple() as items] if arithmetic.constant(items):
+                return tuple(sorted(items)) if name == "sorted" else tuple(reversed(items))
+            case "int" | "float" | "bool" | "str" | "abs" | "round" | "divmod", _ if arguments and all(
+                isinstance(a, (bool, int, float, str)) for a in arguments
+            ):
+                try:
+                    return {"int": int, "float": float, "bool": bool, "str": str, "abs": abs, "round": round,
+                            "divmod": divmod}[name](*arguments)  # type: ignore[operator]
+                except (TypeError, ValueError, ArithmeticError) as error:
+                    raise Unreadable(f"{name}() cannot be evaluated: {error}", node) from None
+            case "all" | "any", [tuple() as items] if arithmetic.constant(items):
+                return all(items) if name == "all" else any(items)
+        raise Unreadable(f"{name}() is not supported here", node)
+
+    def _math(self, name: str, node: ast.Call) -> Value:
+        arguments = [self.evaluate(a) for a in node.args]
+        function = getattr(math, name, None)
+        if not callable(function) or not all(isinstance(a, (int, float)) for a in arguments):
+            return Unknown("", f"the result of math.{name}")
+        if name in ("factorial", "comb", "perm", "pow") and any(abs(a) > 1000 for a in arguments):
+            return Unknown("", f"the result of math.{name}")
+        try:
+            return function(*arguments)
+        except (TypeError, ValueError, ArithmeticError) as error:
+            raise Unreadable(f"math.{name}() cannot be evaluated: {error}", node) from None
+
+
+def module_member(path: str, name: str) -> Value:
+    """What `name` is in the module or namespace `path`."""
+    if path == "pl":
+        if name.startswith("DT_"):
+            return DType(name[3:])
+        if name in ("DYNAMIC", "STATIC"):
+            return Dynamic()
+        if name in _LAYOUTS:
+            return Member("TensorLayout", name)
+        if name == "Vf":
+            return Module("vf")
+        if name[:1].isupper() and name not in ("Tensor", "Tile", "TileType", "Ptr", "Scalar"):
+            return Member(name, "")
+    if path == "pl.DataType":
+        return DType(name)
+    if path == "math" and isinstance(getattr(math, name, None), float):
+        return getattr(math, name)
+    if path == "pypto_pro" and name == "language":
+        return Module("pl")
+    return Module(f"{path}.{name}")
+
+
+def respan(value: Value, span: ir.Span) -> Value:
+    """The value of a name, standing where the name is used."""
+    if isinstance(value, Scalar) and isinstance(value.expr, ir.Name):
+        return Scalar(ir.Name(value.expr.id, span=span), value.truth)
+    return value
+
+
+def bound_names(body: Iterable[ast.stmt]) -> list[str]:
+    """Names that statements bind, in nested blocks too, but not in nested functions."""
+    found: dict[str, None] = {}
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found[node.name] = None
+            continue
+        if isinstance(node, ast.Lambda):
+            continue
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found[node.id] = None
+        stack.extend(ast.iter_child_nodes(node))
+    return list(found)
+
+

@@ -1,0 +1,395 @@
+"""Which functions of a module are kernels, and what are their arguments?
+
+A kernel may be defined inside a function (a factory): then the factory's parameters take the values of its calls in
+the same file, as far as those can be evaluated.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro.context import Context
+from fencepost.frontends.pypto_pro.environment import (
+    Budget,
+    ConstantInterpreter,
+    Environment,
+    Leaving,
+    bind_arguments,
+    one_of,
+)
+from fencepost.frontends.pypto_pro.evaluate import bound_names
+from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.pypto_pro.values import (
+    Class,
+    Decorated,
+    DType,
+    Dynamic,
+    Module,
+    OneOf,
+    Opaque,
+    Pointer,
+    Scalar,
+    Tensor,
+    TilingData,
+    Unknown,
+    Unreadable,
+    Value,
+)
+
+_MAX_CALL_PATH = 4
+_MAX_CASES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class FoundKernel:
+    """A kernel function, the scope that it is defined in, and its decorator's keywords."""
+
+    node: ast.FunctionDef
+    scope: Environment
+    options: dict[str, Value]
+    notes: tuple[str, ...] = ()
+
+
+def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environment:
+    """The names of a module after its statements have run."""
+    environment = Environment(source)
+    ConstantInterpreter(source, environment, budget).run(tree.body)
+    return environment
+
+
+def find_kernels(source: Source, tree: ast.Module, budget: Budget) -> Iterator[FoundKernel]:
+    """The kernels of a module in text order."""
+    scope = module_scope(source, tree, budget)
+    paths: list[tuple[list[ast.FunctionDef], ast.FunctionDef]] = []
+    stack: list[tuple[ast.AST, list[ast.FunctionDef]]] = [(tree, [])]
+    while stack:
+        node, path = stack.pop()
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.FunctionDef):
+                if any(_may_mark(d) for d in child.decorator_list):
+                    paths.append((path, child))
+                stack.append((child, [*path, child]))
+            else:
+                stack.append((child, path))
+    for path, function in sorted(paths, key=lambda p: (p[1].lineno, p[1].col_offset)):
+        notes: list[str] = []
+        inner = scope
+        for factory in path:
+            inner = _factory_scope(factory, inner, tree, scope, budget, notes)
+        interpreter = ConstantInterpreter(source, inner, budget)
+        for decorator in function.decorator_list:
+            options = _jit_options(decorator, interpreter)
+            if options is not None:
+                yield FoundKernel(function, inner, options, tuple(notes))
+                break
+
+
+def _may_mark(decorator: ast.expr) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    last = target.attr if isinstance(target, ast.Attribute) else target.id if isinstance(target, ast.Name) else ""
+    return last in ("jit", "kernel") or isinstance(target, ast.Name)
+
+
+def _jit_options(decorator: ast.expr, interpreter: ConstantInterpreter) -> dict[str, Value] | None:
+    """The keywords of `@pl.jit(...)`, or None if the decorator is something else."""
+    value = interpreter.value(decorator)
+    target = value.function if isinstance(value, Decorated) else value
+    if not isinstance(target, Module) or target.path not in ("pl.jit", "pl.kernel", "pypto_pro.runtime.jit"):
+        return None
+    return dict(value.keywords) if isinstance(value, Decorated) else {}
+
+
+# --------------------------------------------------------------------------------------------------------- factories
+
+
+def _factory_scope(
+    factory: ast.FunctionDef, outer: Environment, tree: ast.Module, module: Environment, budget: Budget, notes: list[str]
+) -> Environment:
+    """The names inside a function that builds kernels, after its statements have run."""
+    environment = Environment(outer.source, outer, function=factory)
+    environment.names |= _parameter_values(factory, tree, module, budget, 0, notes)
+    interpreter = ConstantInterpreter(outer.source, environment, budget)
+    interpreter.run(factory.body, skip=lambda s: isinstance(s, ast.Return))
+    return environment
+
+
+def _parameter_values(
+    function: ast.FunctionDef, tree: ast.Module, module: Environment, budget: Budget, depth: int, notes: list[str]
+) -> dict[str, Value]:
+    """What the parameters of a host function may be: from its calls in this file, or from parametrisation."""
+    spec = function.args
+    parameters = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
+    found: dict[str, list[Value]] = {p: [] for p in parameters}
+    for name, values in _parametrised(function, module, budget).items():
+        if name in found:
+            found[name].append(values)
+    lines: list[int] = []
+    if depth < _MAX_CALL_PATH:
+        for call, caller in _calls(function.name, tree):
+            lines.append(call.lineno)
+            scope = module
+            if caller is not None:
+                scope = Environment(module.source, module, function=caller)
+                scope.names |= _parameter_values(caller, tree, module, budget, depth + 1, [])
+                _run_until(caller, call, scope, budget)
+            interpreter = ConstantInterpreter(module.source, scope, budget)
+            try:
+                bound = bind_arguments(function, call, interpreter.value)
+            except Unreadable:
+                continue
+            for parameter in parameters:
+                found[parameter].append(bound.get(parameter, Unknown(parameter)))
+    result: dict[str, Value] = {}
+    for parameter, values in found.items():
+        options = [v for value in values for v in (value.values if isinstance(value, OneOf) else (value,))]
+        if not options or any(isinstance(v, Unknown) for v in options):
+            result[parameter] = Unknown(parameter, f"it is a parameter of {function.name}")
+        else:
+            value = one_of(tuple(options))
+            result[parameter] = OneOf(value.values, parameter) if isinstance(value, OneOf) else value
+    known = [p for p in parameters if not isinstance(result[p], Unknown)]
+    if known and lines and depth == 0:
+        words = ", ".join(f"{p} = {_words(result[p])}" for p in known)
+        where = "line" if len(set(lines)) == 1 else "lines"
+        notes.append(f"{function.name} is called as in {where} {', '.join(str(n) for n in sorted(set(lines)))}: {words}")
+    return result
+
+
+def _words(value: Value) -> str:
+    if isinstance(value, OneOf):
+        return " or ".join(_words(v) for v in value.values[:6]) + (" or ..." if len(value.values) > 6 else "")
+    return f"DT_{value.name}" if isinstance(value, DType) else str(value)
+
+
+def _calls(name: str, tree: ast.Module) -> Iterator[tuple[ast.Call, ast.FunctionDef | None]]:
+    """Calls of a function by name, and the function that they stand in."""
+    stack: list[tuple[ast.AST, ast.FunctionDef | None]] = [(tree, None)]
+    while stack:
+        node, inside = stack.pop()
+        if isinstance(node, ast.FunctionDef):
+            inside = node
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield node, inside
+        stack.extend((child, inside) for child in ast.iter_child_nodes(node))
+
+
+def _run_until(function: ast.FunctionDef, call: ast.Call, scope: Environment, budget: Budget) -> None:
+    """Run a host function's statements as far as they lead to `call`; loops give the values of all their trips."""
+    interpreter = ConstantInterpreter(scope.source, scope, budget)
+    body = function.body
+    while True:
+        for stmt in body:
+            inside = any(node is call for node in ast.walk(stmt))
+            if not inside:
+                try:
+                    interpreter.execute(stmt)
+                except Unreadable as problem:
+                    for name in bound_names([stmt]):
+                        scope.names[name] = Unknown(name, problem.reason)
+                except Leaving:
+                    return
+                continue
+            if isinstance(stmt, ast.For):
+                items = interpreter.value(stmt.iter)
+                cases = tuple(items) if isinstance(items, (tuple, dict)) else ()
+                interpreter.bind(stmt.target, one_of(cases[:_MAX_CASES]) if cases else Unknown())
+                body = stmt.body
+            elif isinstance(stmt, (ast.With, ast.Try)):
+                body = stmt.body
+            elif isinstance(stmt, ast.If):
+                body = stmt.body if any(n is call for s in stmt.body for n in ast.walk(s)) else stmt.orelse
+            else:
+                return
+            break
+        else:
+            return
+
+
+def _parametrised(function: ast.FunctionDef, module: Environment, budget: Budget) -> dict[str, Value]:
+    """Values that `pytest.mark.parametrize` gives the parameters of a test."""
+    interpreter = ConstantInterpreter(module.source, module, budget)
+    found: dict[str, Value] = {}
+    for decorator in function.decorator_list:
+        if not isinstance(decorator, ast.Call) or len(decorator.args) < 2:
+            continue
+        if not isinstance(decorator.func, ast.Attribute) or decorator.func.attr != "parametrize":
+            continue
+        names, cases = interpreter.value(decorator.args[0]), interpreter.value(decorator.args[1])
+        if isinstance(names, str):
+            names = tuple(n.strip() for n in names.split(","))
+        if not isinstance(names, tuple) or not isinstance(cases, (tuple, dict)) or not cases:
+            continue
+        rows = tuple(cases)[:_MAX_CASES]
+        for i, name in enumerate(names):
+            column = rows if len(names) == 1 else tuple(
+                row[i] if isinstance(row, tuple) and len(row) == len(names) else Unknown() for row in rows
+            )
+            found[str(name)] = one_of(column)
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------- arguments
+
+
+def argument_values(found: FoundKernel, context: Context, budget: Budget) -> dict[str, Value]:
+    """What the parameters of the kernel function stand for."""
+    interpreter = ConstantInterpreter(context.source, found.scope, budget)
+    names: dict[str, Value] = {}
+    for argument in (*found.node.args.posonlyargs, *found.node.args.args, *found.node.args.kwonlyargs):
+        names[argument.arg] = _argument(argument, context, interpreter)
+    return names
+
+
+def _argument(argument: ast.arg, context: Context, interpreter: ConstantInterpreter) -> Value:
+    name, annotation = argument.arg, argument.annotation
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        try:
+            annotation = ast.parse(annotation.value, mode="eval").body
+        except SyntaxError:
+            annotation = None
+    if isinstance(annotation, ast.Subscript):
+        kind = interpreter.value(annotation.value)
+        if isinstance(kind, Module) and kind.path == "pl.Tensor":
+            return _tensor(name, annotation, context, interpreter)
+        if isinstance(kind, Module) and kind.path == "pl.Ptr":
+            context.taken.add(name)
+            return Pointer(name)
+        if isinstance(kind, Module) and kind.path == "pl.Scalar":
+            return _scalar(name, interpreter.value(annotation.slice), context, argument)
+    value = interpreter.value(annotation) if annotation is not None else Unknown(name)
+    if isinstance(value, Class):
+        return _tiling(name, value, interpreter)
+    if isinstance(value, Module) and value.path == "pl.Ptr":
+        context.taken.add(name)
+        return Pointer(name)
+    return _scalar(name, value, context, argument)
+
+
+def _scalar(name: str, dtype: Value, context: Context, node: ast.arg) -> Value:
+    if isinstance(dtype, Module) and dtype.path == "builtins.float":
+        dtype = DType("FP32")
+    if isinstance(dtype, Module) and dtype.path == "builtins.bool":
+        dtype = DType("BOOL")
+    kind = dtype.name if isinstance(dtype, DType) else "INT64"
+    if kind.startswith(("FP", "BF", "HF", "TF")):
+        return Opaque(context.function(("argument", name), name, f"the argument {name}"))
+    least = 0 if kind.startswith("UINT") else None
+    parameter = context.parameter(("argument", name), name, least, (0, 1) if kind == "BOOL" else (), origin=name)
+    return Scalar(ir.Name(parameter, span=context.source.span(node)), truth=kind == "BOOL")
+
+
+def _tensor(name: str, annotation: ast.Subscript, context: Context, interpreter: ConstantInterpreter) -> Value:
+    context.taken.add(name)
+    parts = annotation.slice.elts if isinstance(annotation.slice, ast.Tuple) else [annotation.slice]
+    shape = interpreter.value(parts[0]) if parts else ()
+    dtype = interpreter.value(parts[1]) if len(parts) > 1 else None
+    if isinstance(dtype, DType) and dtype.name.startswith(("FP", "BF", "HF", "TF")):
+        context.tensor_types[name] = "float"
+    dimensions = shape if isinstance(shape, tuple) else ()
+    return Tensor(name, tuple(Dynamic() if isinstance(d, (Unknown, OneOf)) else d for d in dimensions))
+
+
+def _tiling(name: str, class_: Class, interpreter: ConstantInterpreter) -> Value:
+    fields: list[tuple[str, str]] = []
+    for stmt in class_.node.body:
+        if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+            annotation = stmt.annotation
+            text = annotation.value if isinstance(annotation, ast.Constant) else ast.unparse(annotation)
+            fields.append((stmt.target.id, str(text).replace(" ", "")))
+    return TilingData(name, tuple(fields))
+
+
+def prefer_names(context: Context, function: ast.FunctionDef) -> None:
+    """Call dimensions and the number of cores as the kernel does, where one name stands for them throughout."""
+    assigned: dict[str, list[ast.expr]] = {}
+    stores: dict[str, int] = {}
+    for node in ast.walk(function):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            stores[node.id] = stores.get(node.id, 0) + 1
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            assigned.setdefault(node.targets[0].id, []).append(node.value)
+    parameters = {a.arg for a in function.args.args}
+    for name, values in assigned.items():
+        if stores[name] != len(values) or name in parameters:
+            continue
+        if len({ast.dump(v) for v in values}) != 1:
+            continue
+        match values[0]:
+            case ast.Subscript(
+                value=ast.Attribute(value=ast.Name(id=tensor), attr="shape"), slice=ast.Constant(value=int() as axis)
+            ) if tensor in parameters and axis >= 0:
+                context.prefer(("dimension", tensor, axis), name)
+            case ast.Call(func=ast.Attribute(attr="get_block_num"), args=[], keywords=[]):
+                context.prefer(("cores",), name)
+
+
+def tiling_keys(options: dict[str, Value], context: Context, interpreter: ConstantInterpreter) -> dict[str, Value]:
+    """The compile-time parameters that a tiling-key class and a `datatype` option define."""
+    names: dict[str, Value] = {}
+    class_ = options.get("tiling_key")
+    if isinstance(class_, Class):
+        for stmt in class_.node.body:
+            if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
+                value = interpreter.value(stmt.value)
+                keywords = dict(value.keywords) if isinstance(value, Decorated) else {}
+                allowed = keywords.get("values")
+                if isinstance(allowed, tuple) and all(isinstance(v, int) for v in allowed) and allowed:
+                    allowed = _allowed(class_.node, stmt.targets[0].id, allowed, interpreter)
+                    name = stmt.targets[0].id
+                    names[name] = allowed[0] if len(allowed) == 1 else OneOf(tuple(allowed), name)
+    types = options.get("datatype")
+    if isinstance(types, dict):
+        for name in types.values():
+            if isinstance(name, str):
+                names[name] = Unknown(name, "it is chosen at launch")
+    return names
+
+
+def _allowed(
+    class_: ast.ClassDef, field: str, values: tuple[int, ...], interpreter: ConstantInterpreter
+) -> tuple[int, ...]:
+    """The values of a tiling-key field that simple tests in `is_valid` let pass."""
+    for stmt in class_.body:
+        if not isinstance(stmt, ast.FunctionDef) or stmt.name != "is_valid":
+            continue
+        local = _key_names(class_, stmt)
+        for test in stmt.body:
+            match test:
+                case ast.If(
+                    test=ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=int() as bound)]),
+                    body=[ast.Return(value=ast.Constant(value=False))],
+                    orelse=[],
+                ) if local.get(name) == field:
+                    refused = {
+                        ast.NotEq: lambda v, b=bound: v != b,
+                        ast.Eq: lambda v, b=bound: v == b,
+                        ast.Lt: lambda v, b=bound: v < b,
+                        ast.Gt: lambda v, b=bound: v > b,
+                        ast.LtE: lambda v, b=bound: v <= b,
+                        ast.GtE: lambda v, b=bound: v >= b,
+                    }.get(type(op))
+                    if refused is not None:
+                        values = tuple(v for v in values if not refused(v)) or values
+                case ast.Assign() | ast.If() | ast.Expr() | ast.Return():
+                    continue
+                case _:
+                    break
+    return values
+
+
+def _key_names(class_: ast.ClassDef, function: ast.FunctionDef) -> dict[str, str]:
+    """Which local name of `is_valid` stands for which field: the key is unpacked in the order of the fields."""
+    fields = [
+        s.targets[0].id for s in class_.body
+        if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name)
+        and isinstance(s.value, ast.Call)
+    ]
+    for stmt in function.body:
+        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Tuple):
+            names = [e.id for e in stmt.targets[0].elts if isinstance(e, ast.Name)]
+            if len(names) == len(fields):
+                return dict(zip(names, fields, strict=True))
+    return {}

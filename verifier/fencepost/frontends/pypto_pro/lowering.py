@@ -1,0 +1,538 @@
+"""Which statements of the kernel IR does the body of a kernel become, as one kind of core runs it?
+
+Helpers are inlined: handles go by reference, scalars by value.  What cannot be read becomes `unsupported`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Literal, TypeAlias
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.calls import Calls
+from fencepost.frontends.pypto_pro.context import Context, Core
+from fencepost.frontends.pypto_pro.environment import (
+    Budget,
+    Environment,
+    bind_arguments,
+    call_constant,
+    unpack,
+)
+from fencepost.frontends.pypto_pro.evaluate import bound_names
+from fencepost.frontends.pypto_pro.reading import Frame, Loop, Names
+from fencepost.frontends.pypto_pro.values import (
+    Choice,
+    FieldArray,
+    Function,
+    Module,
+    Opaque,
+    Poison,
+    Record,
+    RingSlot,
+    Scalar,
+    Tile,
+    Unknown,
+    Unreadable,
+    Value,
+    is_integer,
+    names_in,
+)
+
+Exit: TypeAlias = Literal["break", "continue", "return"] | None
+
+_MAX_INLINE = 60
+_RESULT = "<result>"
+
+
+class Lowering(Calls):
+    """One reading of a kernel's body."""
+
+    def __init__(self, context: Context, scope: Environment, core: Core, written: frozenset[str], budget: Budget) -> None:
+        super().__init__(context, scope, core)
+        self.written = written
+        self.budget = budget
+        self.trips: list[str] = []
+        self.heads: dict[object, Names] = {}
+        self.whole: ast.expr | None = None
+
+    def run(self, names: Names) -> tuple[ir.Stmt, ...]:
+        """The statements of the kernel for this core."""
+        self.frame.names = names
+        self.body(self.frame.function.body)
+        return tuple(self.out)
+
+    def written_tensors(self) -> frozenset[str]:
+        return self.written
+
+    def loop_variables(self) -> tuple[str, ...]:
+        return tuple(self.trips)
+
+    # ------------------------------------------------------------------------------------------------------- statements
+
+    def body(self, body: Sequence[ast.stmt]) -> Exit:
+        """Read statements until one leaves the block; says how."""
+        for i, stmt in enumerate(body):
+            try:
+                if _returns(stmt):
+                    if isinstance(stmt, ast.With):
+                        return self.body([*(stmt.body if self._entered(stmt) else ()), *body[i + 1 :]])
+                    if isinstance(stmt, ast.If):
+                        return self._returning_if(stmt, body[i + 1 :])
+                    if isinstance(stmt, ast.Return) and i == len(body) - 1 and body is self.frame.function.body:
+                        return self._tail(stmt)
+                exit_ = self.statement(stmt)
+            except Unreadable as problem:
+                self.unreadable(problem)
+                self._poison(stmt, problem)
+                exit_ = None
+            if exit_ is not None:
+                return exit_
+        return None
+
+    def _poison(self, stmt: ast.stmt, problem: Unreadable) -> None:
+        for name in bound_names([stmt]):
+            self.frame.names[name] = Poison(problem.reason)
+
+    def statement(self, stmt: ast.stmt) -> Exit:
+        match stmt:
+            case ast.Assign():
+                self._assign(stmt)
+            case ast.AnnAssign():
+                if stmt.value is not None:
+                    self._bind(stmt.target, self._right(stmt.value, stmt.target), stmt)
+            case ast.AugAssign():
+                self._augmented(stmt)
+            case ast.Expr():
+                self._expression(stmt)
+            case ast.If():
+                return self._if(stmt)
+            case ast.For():
+                self._for(stmt)
+            case ast.With():
+                return self._with(stmt)
+            case ast.Return():
+                return self._return(stmt)
+            case ast.Break() | ast.Continue():
+                return self._leave(stmt)
+            case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal():
+                pass
+            case ast.Assert():
+                self._assert(stmt)
+            case ast.FunctionDef():
+                self.frame.names[stmt.name] = Function(stmt, self._inner_scope())
+            case ast.While():
+                raise Unreadable("a while loop is not supported", stmt)
+            case _:
+                raise Unreadable(f"this statement ({type(stmt).__name__.lower()}) is not supported", stmt)
+        return None
+
+    def _inner_scope(self) -> Environment:
+        return Environment(self.frame.scope.source, self.frame.scope, dict(self.frame.names))
+
+    def _right(self, node: ast.expr, target: ast.expr) -> Value:
+        """The value of an assignment's right side."""
+        if isinstance(target, ast.Name):
+            self.hint = target.id
+            key = self.key(target.id)
+            self.direct = None if key in self.context.selectors else (node, key, target.id)
+        try:
+            return self._whole(node)
+        finally:
+            self.hint, self.direct = "tile", None
+
+    def _assign(self, stmt: ast.Assign) -> None:
+        value = self._right(stmt.value, stmt.targets[0])
+        for target in stmt.targets:
+            self._bind(target, value, stmt)
+
+    def _bind(self, target: ast.expr, value: Value, stmt: ast.stmt) -> None:
+        match target:
+            case ast.Name(id=name):
+                if isinstance(value, Unknown) and not value.name:
+                    value = Unknown(name, value.reason)
+                self.assign(name, value, stmt)
+            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+                if isinstance(value, tuple) and len(value) != len(elts):
+                    raise Unreadable(f"{len(value)} values for {len(elts)} names", target)
+                for elt, item in zip(elts, unpack(value, len(elts)), strict=True):
+                    self._bind(elt, item, stmt)
+            case ast.Attribute(value=owner, attr=field):
+                self.assign_field(self.evaluate(owner), field, value, target)
+            case ast.Subscript(value=owner):
+                self._bind_item(self.evaluate(owner), target, value)
+            case _:
+                raise Unreadable("this assignment is not supported", target)
+
+    def _bind_item(self, owner: Value, target: ast.Subscript, value: Value) -> None:
+        if isinstance(owner, FieldArray):
+            index = self.integer(self.evaluate(target.slice), target.slice)
+            span = self.span(target)
+            place = arithmetic.add(owner.offset, index, span)
+            self.emit(ir.StoreField(owner.ring, place, "value", self.integer(value, target), span=span))
+            return
+        self.scalar_write(owner, self.indices(target.slice), target)
+
+    def _augmented(self, stmt: ast.AugAssign) -> None:
+        target = stmt.target
+        load = ast.copy_location(_reading(target), target)
+        value = self.binary(stmt.op, self.evaluate(load), self.evaluate(stmt.value), load)
+        self._bind(target, value, stmt)
+
+    def _expression(self, stmt: ast.Expr) -> None:
+        if isinstance(stmt.value, ast.Constant):
+            return
+        if not isinstance(stmt.value, ast.Call):
+            raise Unreadable("an expression without effect is not supported", stmt)
+        self._whole(stmt.value)
+
+    def _assert(self, stmt: ast.Assert) -> None:
+        truth = self.test(stmt.test)
+        if truth is True:
+            return
+        condition = truth if not isinstance(truth, bool) else ir.Int(0, span=self.span(stmt.test))
+        self.emit(ir.Assert(condition, span=self.span(stmt)))
+
+    def _with(self, stmt: ast.With) -> Exit:
+        return self.body(stmt.body) if self._entered(stmt) else None
+
+    def _entered(self, stmt: ast.With) -> bool:
+        """Whether this core runs the body of a with statement."""
+        if len(stmt.items) != 1:
+            raise Unreadable("one section per with statement", stmt)
+        context = stmt.items[0].context_expr
+        if isinstance(context, ast.Call):
+            target = self.evaluate(context.func)
+            if isinstance(target, Module) and target.path in ("pl.section_cube", "pl.section_vector"):
+                return target.path == f"pl.section_{self.core}"
+        raise Unreadable("only pl.section_cube() and pl.section_vector() are understood here", context)
+
+    # ----------------------------------------------------------------------------------------------------------- branches
+
+    def _if(self, stmt: ast.If) -> Exit:
+        return self._branch(stmt, stmt.body, stmt.orelse)
+
+    def _returning_if(self, stmt: ast.If, rest: Sequence[ast.stmt]) -> Exit:
+        """An `if` with a return inside: what follows belongs to the branches that do not return."""
+        if self.frame.loops:
+            truth = self.test(stmt.test)
+            if not isinstance(truth, bool):
+                raise Unreadable("a return inside a loop is not supported", stmt)
+        body = [*stmt.body] if _leaves(stmt.body) else [*stmt.body, *rest]
+        orelse = [*stmt.orelse] if _leaves(stmt.orelse) else [*stmt.orelse, *rest]
+        return self._branch(stmt, body, orelse)
+
+    def _branch(self, stmt: ast.If, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Exit:
+        truth = self.test(stmt.test)
+        if isinstance(truth, bool):
+            return self.body(body if truth else orelse)
+        before, valid = dict(self.frame.names), dict(self.valid)
+        with self.collecting() as then_out:
+            then_exit = self.body(body)
+        then_names, then_valid = self.frame.names, self.valid
+        self.frame.names, self.valid = before, valid
+        with self.collecting() as else_out:
+            else_exit = self.body(orelse)
+        self.emit(ir.If(((truth, tuple(then_out)),), tuple(else_out), span=self.span(stmt)))
+        self.valid = {k: v for k, v in self.valid.items() if then_valid.get(k) == v}
+        if then_exit == "return" and else_exit == "return" or (then_exit is None and else_exit is None):
+            self.frame.names = self.joined(then_names, self.frame.names)
+            return then_exit
+        if else_exit is not None and then_exit is None:
+            self.frame.names = then_names
+            return None
+        if then_exit is not None and else_exit is None:
+            return None
+        return else_exit
+
+    def _leave(self, stmt: ast.Break | ast.Continue) -> Exit:
+        if not self.frame.loops:
+            raise Unreadable("outside of a loop", stmt)
+        loop = self.frame.loops[-1]
+        if isinstance(stmt, ast.Break):
+            loop.breaks.append(dict(self.frame.names))
+            self.emit(ir.Break(span=self.span(stmt)))
+            return "break"
+        loop.continues.append(dict(self.frame.names))
+        self.emit(ir.Continue(span=self.span(stmt)))
+        return "continue"
+
+    def _return(self, stmt: ast.Return) -> Exit:
+        if self.frame.loops:
+            raise Unreadable("a return inside a loop is not supported", stmt)
+        value = None if stmt.value is None else self._whole(stmt.value)
+        key = self.key(_RESULT)
+        self.frame.names[_RESULT] = self.held(key, f"{self.frame.function.name}_result", value, stmt)
+        return "return"
+
+    def _tail(self, stmt: ast.Return) -> Exit:
+        """A return that ends the function: the only way out of it."""
+        self.frame.names[_RESULT] = None if stmt.value is None else self._whole(stmt.value)
+        return "return"
+
+    def _whole(self, node: ast.expr) -> Value:
+        """The value of an expression that is all that its statement evaluates."""
+        self.whole = node
+        return self.evaluate(node)
+
+    # -------------------------------------------------------------------------------------------------------------- loops
+
+    def _for(self, stmt: ast.For) -> None:
+        if stmt.orelse:
+            raise Unreadable("else on a loop is not supported", stmt)
+        if not isinstance(stmt.target, ast.Name):
+            raise Unreadable("the loop variable must be one name", stmt.target)
+        start, stop, step = self._range(stmt.iter)
+        if isinstance(step, int) and step == 0:
+            raise Unreadable("the step of a loop must not be 0", stmt.iter)
+        if all(isinstance(v, int) for v in (start, stop, step)) and not range(start, stop, step):
+            return
+        span = self.span(stmt)
+        name = stmt.target.id
+        variable = self.variable(name)
+        low, high = self.integer(start, stmt.iter), self.integer(stop, stmt.iter)
+        if isinstance(step, int):
+            body = self._loop(stmt, variable, [])
+            self.emit(ir.For(variable, low, high, ir.Int(step, span=span), body, span=span))
+            return
+        stride = self.integer(step, stmt.iter)
+        if not isinstance(stride, ir.Name) or self.context.parameters.get(stride.id) is None:
+            self.context.assume(f"the step of the loop at line {stmt.lineno} is positive")
+        count = self.context.variable((self.key(name), "trips"), f"{name}_trips")
+        trip = self.context.variable((self.key(name), "trip"), f"{name}_trip")
+        distance = arithmetic.subtract(arithmetic.add(arithmetic.subtract(high, low, span), stride, span), ir.Int(1), span)
+        positive = ir.Call("max", (distance, ir.Int(0)), span=span)
+        self.emit(ir.Assign(count, ir.Binary("//", positive, stride, span=span), span=span))
+        value = arithmetic.add(low, arithmetic.multiply(ir.Name(trip), stride, span), span)
+        body = self._loop(stmt, variable, [ir.Assign(variable, value, span=span)], trip)
+        self.emit(ir.For(trip, ir.Int(0), ir.Name(count), ir.Int(1), body, span=span))
+
+    def _range(self, node: ast.expr) -> tuple[Value, Value, Value]:
+        if not isinstance(node, ast.Call) or node.keywords or not 1 <= len(node.args) <= 3:
+            raise Unreadable("a loop runs over pl.range(...)", node)
+        target = self.evaluate(node.func)
+        if not isinstance(target, Module) or target.path not in ("pl.range", "builtins.range"):
+            raise Unreadable("a loop runs over pl.range(...)", node)
+        values = [self.operand(self.evaluate(a), a) for a in node.args]
+        for value, argument in zip(values, node.args, strict=True):
+            if not is_integer(value) and not isinstance(value, Opaque):
+                raise Unreadable(f"a bound of the loop is {arithmetic.describe(value)}", argument)
+        if len(values) == 1:
+            return 0, values[0], 1
+        return values[0], values[1], values[2] if len(values) == 3 else 1
+
+    def _loop(self, stmt: ast.For, variable: str, prologue: list[ir.Stmt], trip: str | None = None) -> tuple[ir.Stmt, ...]:
+        """The body of a loop, read until what the names hold at its head is stable."""
+        assert isinstance(stmt.target, ast.Name)
+        frame = self.frame
+        entry = frame.names
+        site = self.site(stmt)
+        head = dict(entry)
+        for name in bound_names(stmt.body):
+            if name in head:
+                head[name] = self._blurred(self.key(name), name, head[name])
+        for name, value in self.heads.get(site, {}).items():
+            if name in head:
+                head[name] = value
+        while True:
+            frame.names = dict(head)
+            frame.names[stmt.target.id] = Scalar(ir.Name(variable, span=self.span(stmt.target)))
+            self.valid = {}
+            loop = Loop()
+            frame.loops.append(loop)
+            self.nesting += 1
+            self.trips.append(trip or variable)
+            try:
+                with self.collecting() as out:
+                    for extra in prologue:
+                        self.emit(extra)
+                    exit_ = self.body(stmt.body)
+            finally:
+                frame.loops.pop()
+                self.nesting -= 1
+                self.trips.pop()
+            ends = [*loop.continues, *([] if exit_ is not None else [frame.names])]
+            changed = self._raise_head(head, ends, out, stmt.target.id)
+            if not changed:
+                break
+            self.heads[site] = {n: v for n, v in head.items() if n not in entry or entry[n] != v}
+        after = dict(head)
+        for names in [*loop.breaks, *ends]:
+            for name, value in names.items():
+                after[name] = self.meet(self.key(name), name, after[name], value) if name in after else value
+        after[stmt.target.id] = Poison("it is the variable of a loop that has ended")
+        frame.names = after
+        self.valid = {}
+        return tuple(out)
+
+    def _raise_head(self, head: Names, ends: list[Names], out: list[ir.Stmt], target: str) -> bool:
+        """Generalise what the names hold at the head of a loop to what its body leaves in them."""
+        changed = False
+        assigned = _assigned(out)
+        for name, value in list(head.items()):
+            if name == target:
+                continue
+            for names in ends:
+                met = self.meet(self.key(name), name, head[name], names.get(name, head[name]))
+                if met != head[name] or type(met) is not type(head[name]):
+                    head[name] = met
+                    changed = True
+            own = self._own_scalars(self.key(name), head[name])
+            stale = {n for n in names_in(head[name]) if n in assigned and n not in own and not self.context.stable(n)}
+            if stale and not isinstance(head[name], Poison):
+                head[name] = Poison(f"{name} refers to {sorted(stale)[0]}, which has changed since")
+                changed = True
+        return changed
+
+    def _own_scalars(self, key: object, value: Value) -> set[str]:
+        """The scalars that hold a variable's own value (see `held`)."""
+        match value:
+            case Scalar() | RingSlot() | FieldArray() | Tile():
+                keys: list[object] = [key]
+            case Choice(tiles=tiles):
+                keys = [key, (key, "which"), *((key, "slot", i) for i in range(len(tiles)))]
+            case Opaque(arguments=arguments):
+                keys = [(key, i) for i in range(len(arguments))]
+            case tuple():
+                return {n for i, v in enumerate(value) for n in self._own_scalars((key, i), v)}
+            case Record(fields=fields):
+                return {n for f, v in fields for n in self._own_scalars((key, f), v)}
+            case _:
+                return set()
+        known = self.context.keys
+        return {known["variable", k] for k in keys if ("variable", k) in known}
+
+    def _blurred(self, key: object, hint: str, value: Value) -> Value:
+        """What a variable that a loop assigns holds at the head of the loop."""
+        match value:
+            case bool() | int() | Scalar():
+                truth = isinstance(value, bool) or (isinstance(value, Scalar) and value.truth)
+                return Scalar(ir.Name(self.context.variable(key, hint)), truth)
+            case tuple() if all(is_integer(v) for v in value):
+                return tuple(self._blurred((key, i), f"{hint}_{i}", v) for i, v in enumerate(value))
+        return value
+
+    # ---------------------------------------------------------------------------------------------------------- functions
+
+    def call_function(self, function: Function, node: ast.Call) -> Value:
+        if any(self._is_language(d, "vector_function") for d in function.decorators):
+            self.vector_function(function, node)
+            return None
+        if any(self._is_language(d, "simt.function") for d in function.decorators):
+            raise Unreadable(f"{function.node.name} is a SIMT function; it is launched, not called", node)
+        if len(self.frames) > _MAX_INLINE:
+            raise Unreadable("functions call each other too deeply", node)
+        if any(f.function is function.node for f in self.frames):
+            raise Unreadable(f"{function.node.name} calls itself", node)
+        bound = bind_arguments(function.node, node, self._argument)
+        if _host_only(function.node):
+            constant = self._constant_call(function, bound, node)
+            if constant is not None:
+                return constant[0]
+        return self._inlined(function, bound, node)
+
+    def _argument(self, node: ast.expr) -> Value:
+        try:
+            return self.evaluate(node)
+        except Unreadable as problem:
+            self.unreadable(problem)
+            return Poison(problem.reason)
+
+    @staticmethod
+    def _is_language(decorator: Value, name: str) -> bool:
+        target = getattr(decorator, "function", decorator)
+        return isinstance(target, Module) and target.path == f"pl.{name}"
+
+    def _constant_call(self, function: Function, bound: Names, node: ast.Call) -> tuple[Value] | None:
+        """The result of a helper that only computes on known values."""
+        if not all(arithmetic.constant(v) for v in bound.values()):
+            return None
+        try:
+            value = call_constant(function, bound, self.budget, node)
+        except Unreadable:
+            return None
+        return (value,) if arithmetic.constant(value) else None
+
+    def _inlined(self, function: Function, bound: Names, node: ast.Call) -> Value:
+        caller = self.frame
+        frame = Frame(function.node, function.scope, {}, (*caller.via, caller.scope.source.span(node)))
+        changed = set(bound_names(function.node.body))
+        direct = node is self.whole
+        self.frames.append(frame)
+        try:
+            for parameter, value in bound.items():
+                simple = not isinstance(value, Scalar) or _short(value.expr)
+                if parameter in changed or not simple:
+                    self.assign(parameter, value, node)
+                else:
+                    frame.names[parameter] = value
+            self.body(function.node.body)
+            value = frame.names.get(_RESULT)
+        finally:
+            self.frames.pop()
+        if direct or self.settled(value):
+            return value
+        return self.held(("result", self.site(node)), f"{function.node.name}_result", value, node)
+
+
+def _short(expr: ir.Expr) -> bool:
+    """Whether an argument is short enough to stand for its parameter wherever that is used."""
+    match expr:
+        case ir.Int() | ir.Name():
+            return True
+        case ir.Binary(op="+" | "-", left=ir.Name(), right=ir.Int()):
+            return True
+    return False
+
+
+def _reading(target: ast.expr) -> ast.expr:
+    match target:
+        case ast.Name(id=name):
+            return ast.Name(name, ast.Load())
+        case ast.Attribute(value=value, attr=attr):
+            return ast.Attribute(value, attr, ast.Load())
+        case ast.Subscript(value=value, slice=index):
+            return ast.Subscript(value, index, ast.Load())
+    raise Unreadable("this assignment is not supported", target)
+
+
+def _returns(stmt: ast.stmt) -> bool:
+    """Whether a return stands somewhere in the statement, outside of nested functions."""
+    stack: list[ast.AST] = [stmt]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Return):
+            return True
+        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block always ends with a return."""
+    if not body:
+        return False
+    last = body[-1]
+    if isinstance(last, ast.If):
+        return _leaves(last.body) and _leaves(last.orelse)
+    return isinstance(last, ast.Return)
+
+
+def _assigned(body: Sequence[ir.Stmt]) -> set[str]:
+    """The scalars that statements of the IR assign."""
+    found: set[str] = set()
+    for stmt in body:
+        for node in ir.walk(stmt):
+            if isinstance(node, (ir.Assign, ir.Cursor)):
+                found.add(node.name)
+            elif isinstance(node, ir.For):
+                found.add(node.var)
+    return found
+
+
+def _host_only(function: ast.FunctionDef) -> bool:
+    """Whether a helper calls nothing of a language by attribute: it may compute on plain values."""
+    return not any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) for n in ast.walk(function))
+
+

@@ -1,0 +1,310 @@
+"""The state of one reading of a kernel: what do its names hold, and which statements have been produced?
+
+Every assignment of a device integer, of a tile slot or of a ring slot also produces a scalar of the IR, so that values
+which differ between control-flow paths meet in that scalar.  Scalars that nobody reads are removed later.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.context import Context, Core
+from fencepost.frontends.pypto_pro.environment import Environment
+from fencepost.frontends.pypto_pro.evaluate import Evaluator
+from fencepost.frontends.pypto_pro.values import (
+    Choice,
+    DType,
+    FieldArray,
+    Function,
+    Group,
+    Member,
+    OneOf,
+    Opaque,
+    Poison,
+    Record,
+    RingSlot,
+    Scalar,
+    Tile,
+    Unknown,
+    Unreadable,
+    Value,
+    names_in,
+)
+
+Names: TypeAlias = dict[str, Value]
+
+
+@dataclass(slots=True)
+class Loop:
+    """A loop being read: what the names hold where it is left or continued."""
+
+    breaks: list[Names] = field(default_factory=list)
+    continues: list[Names] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Frame:
+    """A function being read, inlined into the kernel."""
+
+    function: ast.FunctionDef
+    scope: Environment
+    names: Names
+    via: tuple[ir.Span, ...] = ()
+    loops: list[Loop] = field(default_factory=list)
+
+
+class Reading(Evaluator):
+    """State and emission; the subclasses know the language."""
+
+    def __init__(self, context: Context, scope: Environment, core: Core) -> None:
+        super().__init__(context.source)
+        self.context = context
+        self.core: Core = core
+        self.frames = [Frame(context.kernel, scope, {})]
+        self.out: list[ir.Stmt] = []
+        self.nesting = 0  # loops around the current statement, through all frames
+        self.sites = 0
+        self.valid: dict[tuple[str, ir.Expr | None], tuple[Value, ...]] = {}
+
+    # ---------------------------------------------------------------------------------------------------- positions
+
+    @property
+    def frame(self) -> Frame:
+        return self.frames[-1]
+
+    def span(self, node: ast.AST) -> ir.Span:
+        return self.frame.scope.source.span(node, self.frame.via)
+
+    def emit(self, stmt: ir.Stmt) -> None:
+        self.out.append(stmt)
+
+    @contextmanager
+    def collecting(self) -> Iterator[list[ir.Stmt]]:
+        """Statements produced inside go to a list of their own."""
+        outer, self.out = self.out, []
+        try:
+            yield self.out
+        finally:
+            self.out = outer
+
+    # --------------------------------------------------------------------------------------------------------- names
+
+    def key(self, name: str) -> object:
+        """What tells a variable of the current function from all others."""
+        return (id(self.frame.function), name)
+
+    def variable(self, name: str) -> str:
+        """The scalar of the IR for a variable of the current function."""
+        return self.context.variable(self.key(name), name)
+
+    def lookup(self, node: ast.Name) -> Value:
+        names = self.frame.names
+        if node.id in names:
+            return names[node.id]
+        try:
+            value = self.frame.scope.find(node.id)
+        except KeyError:
+            return self.builtin(node)
+        return value
+
+    def operand(self, value: Value, node: ast.AST) -> Value:
+        """An operand of arithmetic: what is unknown at compile time becomes a parameter of the kernel."""
+        if isinstance(value, Unknown) and value.name:
+            name = self.context.parameter(("unknown", value.name), value.name, origin=value.name)
+            self.context.assume(f"{value.name} may be any integer: {value.reason}")
+            return Scalar(ir.Name(name, span=self.span(node)))
+        if isinstance(value, OneOf) and value.name and all(isinstance(v, (bool, int)) for v in value.values):
+            allowed = tuple(sorted({int(v) for v in value.values}))
+            name = self.context.parameter(("unknown", value.name), value.name, values=allowed, origin=value.name)
+            truth = all(isinstance(v, bool) for v in value.values)
+            return Scalar(ir.Name(name, span=self.span(node)), truth=truth)
+        return value
+
+    def binary(self, op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
+        if isinstance(left, (Scalar, Opaque)) or isinstance(right, (Scalar, Opaque)):
+            left, right = self.operand(left, node), self.operand(right, node)
+        return super().binary(op, left, right, node)
+
+    def compared(self, left: Value, ops: list[ast.cmpop], rights: list[Value], node: ast.Compare) -> Value:
+        values = [left, *rights]
+        if not any(isinstance(v, (DType, Member, str)) or v is None for v in values):
+            values = [self.operand(v, node) for v in values]
+        return super().compared(values[0], ops, values[1:], node)
+
+    def condition(self, value: Value, node: ast.AST) -> bool | ir.Expr:
+        """The truth of a value on the device."""
+        if isinstance(value, (Unknown, OneOf)) and not value.name:
+            text = ast.unparse(node) if isinstance(node, ast.expr) else "condition"
+            values: tuple[Value, ...] = (False, True)
+            value = OneOf(values, "".join(c if c.isalnum() else "_" for c in text)[:40].strip("_") or "condition")
+        return arithmetic.condition(self.operand(value, node), node, self.span(node))
+
+    def test(self, node: ast.expr) -> bool | ir.Expr:
+        return self.condition(self.evaluate(node), node)
+
+    def integer(self, value: Value, node: ast.AST) -> ir.Expr:
+        """A device integer."""
+        return arithmetic.expression(self.operand(value, node), node, self.span(node))
+
+    # --------------------------------------------------------------------------------------------------- assignments
+
+    def assign(self, name: str, value: Value, node: ast.AST) -> None:
+        """Bind a name of the current function."""
+        self.frame.names[name] = self.held(self.key(name), name, value, node)
+
+    def held(self, key: object, hint: str, value: Value, node: ast.AST) -> Value:
+        """The value as a variable holds it, after producing the scalars that it needs."""
+        match value:
+            case bool() | int():
+                self.store(key, hint, ir.Int(int(value), span=self.span(node)), node)
+                return value
+            case Scalar(expr=expr, truth=truth):
+                name = self.store(key, hint, expr, node)
+                if self._steady(expr):
+                    return value
+                return Scalar(ir.Name(name, span=self.span(node)), truth)
+            case Tile(buffer=buffer, index=index, partial=partial):
+                return self._hold_tile(key, hint, Tile(buffer, index, partial), node)
+            case Choice(selector=selector, tiles=tiles):
+                name = self.store((key, "which"), f"{hint}_which", selector, node)
+                held = tuple(t if t.index is None or self._steady(t.index) else
+                             Tile(t.buffer, self._copy((key, "slot", i), f"{hint}_{i}", t.index, node), t.partial)
+                             for i, t in enumerate(tiles))
+                return Choice(ir.Name(name, span=self.span(node)), held)
+            case RingSlot(ring=ring, index=index):
+                return RingSlot(ring, self._copy(key, hint, index, node))
+            case FieldArray(ring=array, offset=offset, length=length):
+                return FieldArray(array, self._copy(key, hint, offset, node), length)
+            case tuple():
+                return tuple(self.held((key, i), f"{hint}_{i}", v, node) for i, v in enumerate(value))
+            case Record(fields=fields):
+                return Record(tuple((f, self.held((key, f), f"{hint}_{f}", v, node)) for f, v in fields))
+            case Opaque(name=function, arguments=arguments):
+                kept = tuple(self._copy((key, i), f"{hint}_{i}", a, node) for i, a in enumerate(arguments))
+                return Opaque(function, kept)
+        return value
+
+    def _hold_tile(self, key: object, hint: str, tile: Tile, node: ast.AST) -> Value:
+        alternatives = self.context.selectors.get(key)
+        if alternatives is not None:
+            return self._select(key, hint, tile, alternatives, node)
+        if tile.index is None:
+            return tile
+        name = self.store(key, hint, tile.index, node)
+        if isinstance(tile.index, ir.Int):
+            return tile
+        return Tile(tile.buffer, ir.Name(name, span=self.span(node)), tile.partial)
+
+    def _select(self, key: object, hint: str, tile: Tile, alternatives: list[str], node: ast.AST) -> Value:
+        """The tile of a variable that holds tiles of different buffers on different paths."""
+        span = self.span(node)
+        if tile.buffer not in alternatives:
+            alternatives.append(tile.buffer)
+            self.context.restart()
+        number = alternatives.index(tile.buffer)
+        gathered = self.context.buffers.gather(tuple(Tile(b) for b in alternatives), hint, span)
+        if gathered is not None:
+            self.store(key, hint, ir.Int(number, span=span), node)
+            return Tile(gathered, ir.Int(number, span=span), tile.partial)
+        which = self.store((key, "which"), f"{hint}_which", ir.Int(number, span=span), node)
+        slot = self.store(key, hint, tile.index or ir.Int(0, span=span), node)
+        found = self.context.buffers.found
+        tiles = tuple(
+            Tile(b, None if found[b].depth is None else ir.Name(slot, span=span), tile.partial) for b in alternatives
+        )
+        return Choice(ir.Name(which, span=span), tiles)
+
+    def _copy(self, key: object, hint: str, expr: ir.Expr, node: ast.AST) -> ir.Expr:
+        name = self.store(key, hint, expr, node)
+        return expr if self._steady(expr) else ir.Name(name, span=self.span(node))
+
+    def store(self, key: object, hint: str, expr: ir.Expr, node: ast.AST) -> str:
+        """Produce `variable = expr`; returns the variable's name in the IR."""
+        name = self.context.variable(key, hint)
+        if not (isinstance(expr, ir.Name) and expr.id == name):
+            self.emit(ir.Assign(name, expr, span=self.span(node)))
+        return name
+
+    def _steady(self, expr: ir.Expr) -> bool:
+        """Whether the expression is short and keeps its value wherever it is used."""
+        match expr:
+            case ir.Int():
+                return True
+            case ir.Name(id=name):
+                return self.context.stable(name)
+        return False
+
+    def settled(self, value: Value) -> bool:
+        """Whether nothing that a value refers to changes."""
+        return all(self.context.stable(name) for name in names_in(value))
+
+    # ------------------------------------------------------------------------------------------------- meeting paths
+
+    def meet(self, key: object, hint: str, a: Value, b: Value) -> Value:
+        """What a variable holds where two paths meet."""
+        if a == b and type(a) is type(b):
+            return a
+        match a, b:
+            case (bool() | int() | Scalar()), (bool() | int() | Scalar()):
+                truth = _truth(a) and _truth(b)
+                return Scalar(ir.Name(self.context.variable(key, hint)), truth)
+            case Tile(), Tile() if a.buffer == b.buffer:
+                return Tile(a.buffer, ir.Name(self.context.variable(key, hint)), a.partial or b.partial)
+            case (Tile() | Choice()), (Tile() | Choice()):
+                return self._meet_tiles(key, a, b)
+            case tuple(), tuple() if len(a) == len(b):
+                return tuple(self.meet((key, i), f"{hint}_{i}", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True)))
+            case Record(), Record() if [f for f, _ in a.fields] == [f for f, _ in b.fields]:
+                parts = zip(a.fields, b.fields, strict=True)
+                return Record(tuple((f, self.meet((key, f), f"{hint}_{f}", x, y)) for (f, x), (_, y) in parts))
+            case RingSlot(), RingSlot() if a.ring == b.ring:
+                return RingSlot(a.ring, ir.Name(self.context.variable(key, hint)))
+            case Group(), Group():
+                return Poison(f"{hint} is a different tile group on different paths")
+            case Poison(), _:
+                return a
+            case _, Poison():
+                return b
+        if isinstance(a, (Opaque, float)) or isinstance(b, (Opaque, float)):
+            return Opaque("", (), varies=True)
+        return Poison(f"{hint} is a {type(a).__name__.lower()} on one path and a {type(b).__name__.lower()} on another")
+
+    def _meet_tiles(self, key: object, a: Tile | Choice, b: Tile | Choice) -> Value:
+        alternatives = self.context.selectors.setdefault(key, [])
+        before = len(alternatives)
+        for value in (a, b):
+            for tile in (value,) if isinstance(value, Tile) else value.tiles:
+                members = self.context.buffers.found[tile.buffer].members
+                for buffer in members or (tile.buffer,):
+                    if buffer not in alternatives:
+                        alternatives.append(buffer)
+        if len(alternatives) != before or isinstance(a, Tile) or isinstance(b, Tile):
+            self.context.restart()
+        return a
+
+    def joined(self, a: Names, b: Names) -> Names:
+        """The names after two paths meet.  A name that only one path binds keeps that path's value."""
+        result: Names = {}
+        for name in {**a, **b}:
+            if name in a and name in b:
+                result[name] = self.meet(self.key(name), name, a[name], b[name])
+            else:
+                result[name] = a.get(name, b.get(name))
+        return result
+
+    def unreadable(self, problem: Unreadable) -> None:
+        """Leave a mark in the IR where something could not be read."""
+        self.emit(ir.Unsupported(problem.reason, span=self.span(problem.node)))
+
+    def function_named(self, value: Value) -> str:
+        return value.node.name if isinstance(value, Function) else "?"
+
+
+def _truth(value: Value) -> bool:
+    return isinstance(value, bool) or (isinstance(value, Scalar) and value.truth)

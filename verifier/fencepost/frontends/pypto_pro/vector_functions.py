@@ -1,0 +1,308 @@
+"""Which of its tiles does a vector function read and write, and which bytes of them?
+
+A `@pl.vector_function` runs as one operation on pipe V.  Its body is scanned for loads and stores; a tile that is
+stored before it is loaded is written only.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+from math import gcd
+from typing import Literal
+
+from fencepost.frontends.pypto_pro.environment import bind_arguments
+from fencepost.frontends.pypto_pro.tiles import Footprint
+from fencepost.frontends.pypto_pro.values import Function, Module, Unreadable, Value
+
+_REGISTER = 256  # bytes of one vector register
+_MAX_DEPTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Element offsets `low, low + step, ..., high`."""
+
+    low: int
+    high: int
+    step: int
+
+
+@dataclass(slots=True)
+class Uses:
+    """How a vector function uses one of its tiles.  `offsets` is None where they are not simple."""
+
+    reads: bool = False
+    writes: bool = False
+    settled: bool = False  # written on every path so far
+    offsets: list[Offsets] | None = field(default_factory=list)
+
+    def footprint(self, width: int) -> Footprint | None:
+        """The bytes touched in a tile with elements of `width` bytes, or None for all of them."""
+        if not self.offsets:
+            return None
+        pitch = 0
+        for part in self.offsets:
+            pitch = gcd(pitch, gcd(part.step, part.low))
+        if pitch * width <= _REGISTER:
+            return None
+        return Footprint(_REGISTER, pitch * width, max(p.high for p in self.offsets) // pitch + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pointer:
+    """A tile parameter plus an offset (None: not known)."""
+
+    parameter: str
+    offset: Offsets | None
+
+
+class VectorScan:
+    """One scan of a vector function for given arguments."""
+
+    def __init__(self, arguments: dict[str, Value], tiles: set[str]) -> None:
+        """`tiles` names the parameters that hold tiles; known integer arguments decide branches and offsets."""
+        self.uses: dict[str, Uses] = {t: Uses() for t in tiles}
+        self.arguments = arguments
+        self.tiles = tiles
+        self.depth = 0
+
+    def run(self, function: Function) -> dict[str, Uses]:
+        """The uses of each tile parameter.
+
+        Raises:
+            Unreadable: the body holds something that cannot be scanned.
+        """
+        names: dict[str, object] = {}
+        for name, value in self.arguments.items():
+            if name in self.tiles:
+                names[name] = _Pointer(name, Offsets(0, 0, 0))
+            elif isinstance(value, (bool, int)):
+                names[name] = Offsets(int(value), int(value), 0)
+        self._body(function.node.body, names, function, certain=True)
+        return self.uses
+
+    def _body(self, body: list[ast.stmt], names: dict[str, object], function: Function, certain: bool) -> None:
+        for stmt in body:
+            self._statement(stmt, names, function, certain)
+
+    def _statement(self, stmt: ast.stmt, names: dict[str, object], function: Function, certain: bool) -> None:
+        match stmt:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                self._calls(value, names, function, certain)
+                names[target] = self._value(value, names, function)
+            case ast.For():
+                self._calls(stmt.iter, names, function, certain)
+                trips = self._range(stmt.iter, names, function)
+                if isinstance(stmt.target, ast.Name):
+                    names[stmt.target.id] = trips
+                self._blur(_assigned(stmt.body), names)
+                if not (isinstance(trips, Offsets) and trips.high < trips.low):
+                    self._body(stmt.body, names, function, certain)
+            case ast.If():
+                self._calls(stmt.test, names, function, certain)
+                test = self._test(stmt.test, names, function)
+                if test is not None:
+                    self._body(stmt.body if test else stmt.orelse, names, function, certain)
+                else:
+                    self._body(stmt.body, names, function, certain=False)
+                    self._body(stmt.orelse, names, function, certain=False)
+                    self._blur(_assigned([stmt]), names)
+            case ast.While():
+                self._blur(_assigned(stmt.body), names)
+                self._body(stmt.body, names, function, certain=False)
+            case ast.FunctionDef() | ast.ClassDef():
+                raise Unreadable("a definition inside a vector function is not supported", stmt)
+            case _:
+                for target in _assigned([stmt]):
+                    names.pop(target, None)
+                for node in ast.iter_child_nodes(stmt):
+                    if isinstance(node, ast.expr):
+                        self._calls(node, names, function, certain)
+                    elif isinstance(node, ast.stmt):
+                        self._statement(node, names, function, certain)
+
+    @staticmethod
+    def _blur(changed: set[str], names: dict[str, object]) -> None:
+        """Forget what names hold that may change; a pointer still points into its tile."""
+        for name in changed:
+            old = names.pop(name, None)
+            if isinstance(old, _Pointer):
+                names[name] = _Pointer(old.parameter, None)
+
+    # ------------------------------------------------------------------------------------------------------ accesses
+
+    def _calls(self, node: ast.expr, names: dict[str, object], function: Function, certain: bool) -> None:
+        calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
+        for call in reversed(calls):  # inner calls first
+            self._call(call, names, function, certain)
+
+    def _call(self, call: ast.Call, names: dict[str, object], function: Function, certain: bool) -> None:
+        target = self._target(call.func, function)
+        pointers = [(i, p) for i, a in enumerate(call.args) if isinstance(p := self._value(a, names, function), _Pointer)]
+        pointers += [(-1, p) for k in call.keywords if isinstance(p := self._value(k.value, names, function), _Pointer)]
+        if isinstance(target, Function):
+            if pointers:
+                self._inner(target, call, names, function, certain)
+            return
+        if not pointers:
+            return
+        name = target.path[3:] if isinstance(target, Module) and target.path.startswith("vf.") else ""
+        if name.startswith(("load", "gather")):
+            for i, pointer in pointers:
+                self._touch(pointer, "R", self._reached(call, pointer, i, name, names, function), certain)
+        elif name.startswith(("store", "scatter")):
+            for i, pointer in pointers:
+                role: Literal["R", "W"] = "W" if i == 0 else "R"
+                self._touch(pointer, role, self._reached(call, pointer, i, name, names, function), certain)
+        else:
+            for _, pointer in pointers:
+                self._touch(pointer, "R", None, certain)
+                self._touch(pointer, "W", None, certain=False)
+
+    def _reached(
+        self, call: ast.Call, pointer: _Pointer, place: int, name: str, names: dict[str, object], function: Function
+    ) -> Offsets | None:
+        """The offsets that a plain aligned load or store reaches, or None."""
+        if name not in ("load_align", "store_align") or place != 0 or pointer.offset is None:
+            return None
+        if any(k.arg not in ("dtype",) for k in call.keywords):
+            return None
+        if name == "store_align" or len(call.args) < 2:
+            return pointer.offset
+        more = self._value(call.args[1], names, function)
+        return _plus(pointer.offset, more) if isinstance(more, Offsets) else None
+
+    def _touch(self, pointer: _Pointer, role: Literal["R", "W"], reached: Offsets | None, certain: bool) -> None:
+        uses = self.uses[pointer.parameter]
+        if role == "R":
+            uses.reads |= not uses.settled
+        else:
+            uses.writes = True
+            uses.settled |= certain
+        if reached is None:
+            uses.offsets = None
+        elif uses.offsets is not None:
+            uses.offsets.append(reached)
+
+    def _inner(
+        self, target: Function, call: ast.Call, names: dict[str, object], function: Function, certain: bool
+    ) -> None:
+        if self.depth >= _MAX_DEPTH:
+            raise Unreadable("vector functions call each other too deeply", call)
+        bound = bind_arguments(target.node, call, lambda node: self._value(node, names, function))
+        self.depth += 1
+        self._body(target.node.body, {n: v for n, v in bound.items() if v is not None}, target, certain)
+        self.depth -= 1
+
+    # -------------------------------------------------------------------------------------------------------- values
+
+    def _target(self, node: ast.expr, function: Function) -> object:
+        path: list[str] = []
+        while isinstance(node, ast.Attribute):
+            path.insert(0, node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return None
+        try:
+            found = function.scope.find(node.id)
+        except KeyError:
+            return None
+        if path and isinstance(found, Module):
+            full = f"{found.path}.{'.'.join(path)}"
+            return Module(full.replace("pl.Vf.", "vf.", 1))
+        return found if not path else None
+
+    def _value(self, node: ast.expr, names: dict[str, object], function: Function) -> object:
+        """A pointer, known offsets, or None."""
+        match node:
+            case ast.Constant(value=bool() | int() as value):
+                return Offsets(int(value), int(value), 0)
+            case ast.Name(id=name):
+                if name in names:
+                    return names[name]
+                try:
+                    found = function.scope.find(name)
+                except KeyError:
+                    return None
+                return Offsets(found, found, 0) if isinstance(found, int) and not isinstance(found, bool) else None
+            case ast.BinOp():
+                return self._binary(node, names, function)
+            case ast.UnaryOp(op=ast.USub()):
+                inner = self._value(node.operand, names, function)
+                return _times(inner, Offsets(-1, -1, 0)) if isinstance(inner, Offsets) else None
+            case ast.Subscript() | ast.Attribute():
+                base = self._value(node.value, names, function)
+                return _Pointer(base.parameter, None) if isinstance(base, _Pointer) else None
+        return None
+
+    def _binary(self, node: ast.BinOp, names: dict[str, object], function: Function) -> object:
+        left, right = self._value(node.left, names, function), self._value(node.right, names, function)
+        if isinstance(right, _Pointer) and isinstance(node.op, ast.Add):
+            left, right = right, left
+        if isinstance(left, _Pointer):
+            known = isinstance(node.op, ast.Add) and isinstance(right, Offsets) and left.offset is not None
+            return _Pointer(left.parameter, _plus(left.offset, right) if known else None)  # type: ignore[arg-type]
+        if not isinstance(left, Offsets) or not isinstance(right, Offsets):
+            return None
+        match node.op:
+            case ast.Add():
+                return _plus(left, right)
+            case ast.Sub():
+                return _plus(left, _times(right, Offsets(-1, -1, 0)))
+            case ast.Mult():
+                return _times(left, right)
+            case ast.FloorDiv() if left.low == left.high and right.low == right.high != 0:
+                return Offsets(left.low // right.low, left.low // right.low, 0)
+            case ast.Mod() if left.low == left.high and right.low == right.high != 0:
+                return Offsets(left.low % right.low, left.low % right.low, 0)
+        return None
+
+    def _range(self, node: ast.expr, names: dict[str, object], function: Function) -> Offsets | None:
+        if not isinstance(node, ast.Call):
+            return None
+        parts = [self._value(a, names, function) for a in node.args]
+        if not parts or not all(isinstance(p, Offsets) and p.low == p.high for p in parts):
+            return None
+        numbers = [p.low for p in parts]  # type: ignore[union-attr]
+        start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (numbers[0], numbers[1], (numbers[2:] or [1])[0])
+        if step <= 0:
+            return None
+        if stop <= start:
+            return Offsets(0, -1, 0)
+        last = start + (stop - start - 1) // step * step
+        return Offsets(start, last, step if last > start else 0)
+
+    def _test(self, node: ast.expr, names: dict[str, object], function: Function) -> bool | None:
+        match node:
+            case ast.Compare(left=left, ops=[op], comparators=[right]):
+                a, b = self._value(left, names, function), self._value(right, names, function)
+                if isinstance(a, Offsets) and isinstance(b, Offsets) and a.low == a.high and b.low == b.high:
+                    x, y = a.low, b.low
+                    table = {ast.Eq: x == y, ast.NotEq: x != y, ast.Lt: x < y, ast.LtE: x <= y, ast.Gt: x > y, ast.GtE: x >= y}
+                    return table.get(type(op))
+                return None
+            case ast.UnaryOp(op=ast.Not()):
+                inner = self._test(node.operand, names, function)
+                return None if inner is None else not inner
+        value = self._value(node, names, function)
+        return bool(value.low) if isinstance(value, Offsets) and value.low == value.high else None
+
+
+def _plus(a: Offsets, b: Offsets) -> Offsets:
+    return Offsets(a.low + b.low, a.high + b.high, gcd(a.step, b.step))
+
+
+def _times(a: Offsets, b: Offsets) -> Offsets | None:
+    if a.low == a.high:
+        a, b = b, a
+    if b.low != b.high:
+        return None
+    low, high = sorted((a.low * b.low, a.high * b.low))
+    return Offsets(low, high, abs(a.step * b.low))
+
+
+def _assigned(body: list[ast.stmt]) -> set[str]:
+    return {
+        n.id for stmt in body for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
