@@ -11,6 +11,7 @@ from pipeline_rows import ORACLE, Row, loop_of, rows
 from fencepost.pipeline.accept import resolve
 from fencepost.pipeline.emission import Commit, Run, Wait, emit, steps
 from fencepost.pipeline.schedule import Plan, body_extent
+from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.values import History, Terms, differing, scheduled, serial
 
 pytestmark = pytest.mark.skipif(not ORACLE.exists(), reason="the oracle file is not here")
@@ -46,7 +47,7 @@ def test_schedule(row: Row) -> None:
     ran = [
         f"{slot.number}.{iteration}"
         for _, _, slot, iteration in plan.instances(4)
-        if plan.statement(slot).bind is None and plan.statement(slot).guard.holds(iteration, 4, {})
+        if plan.statement(slot).bind is None and plan.statement(slot).guard.holds(iteration, 4, Setting())
     ]
     assert " ".join(ran) == expected["schedule_n4"]
     assert plan.versions == expected["versions"]
@@ -63,7 +64,7 @@ def test_values(row: Row) -> None:
     equal, hazards, executed = [], [], []
     for trips in range(7):
         terms = Terms()
-        before, after = serial(plan, trips, terms, {}), scheduled(plan, trips, terms, {})
+        before, after = serial(plan, trips, terms, Setting()), scheduled(plan, trips, terms, Setting())
         equal.append(not differing(before, after, terms))
         hazards.append(after.hazard)
         if _executed(plan, before) != _executed(plan, after):
@@ -88,7 +89,7 @@ def test_commits_and_waits(row: Row) -> None:
     def run(item: Run, t: int) -> None:
         text = plan.statement(item.slot)
         iteration = t - item.slot.stage
-        if text.bind is None and text.guard.holds(iteration, 6, {}):
+        if text.bind is None and text.guard.holds(iteration, 6, Setting()):
             trace.append(f"{item.slot.number}.{iteration}")
 
     for _, t, items in steps(emit(plan, 6)):

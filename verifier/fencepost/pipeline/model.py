@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeAlias
 
-from fencepost.ir import NOWHERE, Span
+from fencepost.ir import NOWHERE, Expr, Span
 from fencepost.pipeline.sequence import ALWAYS, Guard, Sequence
 
 
@@ -28,9 +28,9 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Somewhere:
-    """One cell that cannot be read from the source: any function of the iteration, the same for the same key."""
+    """One cell that is no sequence: the value of `expr` in each iteration."""
 
-    key: str
+    expr: Expr
 
 
 Index: TypeAlias = Whole | At | Somewhere
@@ -64,8 +64,9 @@ class Statement:
     `reads` and `writes` are in source order.  `bind` is the name of the scalar that the statement defines; such a
     statement writes nothing else.  `uses` are the binds that its text mentions.  `pure`: a bind of scalar type whose
     value has no side effect.  `cellwise`: the value of cell j depends on cell j of the first read only, not on its
-    other cells.  `plain`: no branch and no inner loop of unknown length inside, so the compiler can count commits in
-    it.  `copy`: moves data from global to on-chip memory and does nothing else.
+    other cells.  `constant`: stores the same value in every iteration.  `plain`: no branch and no inner loop of
+    unknown length inside, so the compiler can count commits in it.  `copy`: moves data from global to on-chip memory
+    and does nothing else.
     """
 
     label: str
@@ -76,6 +77,7 @@ class Statement:
     uses: tuple[str, ...] = ()
     pure: bool = True
     cellwise: bool = False
+    constant: bool = False
     plain: bool = True
     copy: bool = False
     span: Span = NOWHERE

@@ -30,13 +30,18 @@ class Plan:
 
     `slots` are the scheduled statements in source order.  `replayed` are the binds that have no place of their own:
     they are emitted again before each consumer.  `retain_stages` is the number of stages that the compiler assumes
-    when it relaxes waits.
+    when it relaxes waits.  `like`: a plan whose versions count for this one too.
     """
 
     loop: Loop
     slots: tuple[Slot, ...]
     replayed: frozenset[int]
     retain_stages: int | None
+    like: Plan | None = None
+
+    def altered(self, loop: Loop) -> Plan:
+        """The same schedule and versions for statements with other conditions or slots."""
+        return Plan(loop, self.slots, self.replayed, self.retain_stages, self)
 
     @cached_property
     def rewritten(self) -> bool:
@@ -96,8 +101,30 @@ class Plan:
         return result
 
     @cached_property
+    def visible(self) -> tuple[frozenset[str], tuple[Slot, ...]]:
+        """The buffers whose contents may reach something visible after the loop, and the statements that do that.
+
+        Other statements have no effect on what the loop computes.
+        """
+        buffers = {b.name for b in self.loop.buffers if not b.local} | {a.buffer for a in self.loop.after}
+        numbers: set[int] = set()
+        while True:
+            new = {
+                slot.number
+                for slot in self.slots
+                if any(a.buffer in buffers for a in self.statement(slot).writes)
+                or any(slot.number in self.scalars[n] for n in numbers)
+            } - numbers
+            if not new:
+                return frozenset(buffers), tuple(slot for slot in self.slots if slot.number in numbers)
+            numbers |= new
+            buffers |= {a.buffer for n in new for a in self.loop.statements[n].reads}
+
+    @cached_property
     def versions(self) -> dict[str, int]:
         """Copies that the compiler keeps of each local buffer that the loop uses."""
+        if self.like is not None:
+            return self.like.versions
         used = {a.buffer for s in self.loop.statements for a in (*s.reads, *s.writes)}
         return {b.name: self._versions(b.name) for b in self.loop.buffers if b.local and b.name in used}
 

@@ -7,10 +7,13 @@ condition on the iteration; from some iteration on, and up to some distance from
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import gcd, lcm
 from typing import Literal, TypeAlias
+
+from fencepost.ir import Expr, Name, walk
+from fencepost.pipeline.setting import ITERATION, Setting
 
 MAX_PERIOD = 1 << 12
 
@@ -55,6 +58,10 @@ class Sequence:
                     return short
         return self
 
+    def shifted(self, distance: int) -> Sequence:
+        """The sequence i -> self(i + distance)."""
+        return Sequence(tuple(self(i + distance) for i in range(self.period)), self.gain)
+
     def plus(self, other: Sequence) -> Sequence:
         period = lcm(self.period, other.period)
         a, b = self._stretched(period), other._stretched(period)
@@ -71,6 +78,10 @@ class Sequence:
     def modulo(self, divisor: int) -> Sequence:
         """``self % divisor`` with the sign of the divisor; `divisor` is not 0."""
         return self.plus(self.floor_divided(divisor).times(-divisor))
+
+    def vanishes(self) -> bool:
+        """Whether the sequence is 0 at some iteration."""
+        return any(self(i) == 0 for i in range(self.settled() if self.gain else self.period))
 
     def settled(self) -> int:
         """The least iteration from which on the sign of the sequence repeats with its period."""
@@ -114,10 +125,6 @@ class Shape:
         )
 
 
-Unknowns: TypeAlias = Mapping[tuple[str, int], int]
-"""Values of unknown functions: (key, iteration) -> value; iteration -1 holds for all of them."""
-
-
 @dataclass(frozen=True, slots=True)
 class Compared:
     """``difference(i) OP 0``; with `from_end`, i counts back from the last iteration."""
@@ -126,37 +133,41 @@ class Compared:
     op: Comparison
     from_end: bool = False
 
-    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
+    def holds(self, i: int, trips: int, setting: Setting) -> bool:
         return _COMPARE[self.op](self.difference(trips - 1 - i if self.from_end else i))
 
     def shape(self) -> Shape:
-        settled = self.difference.settled()
-        return Shape(self.difference.period, 0 if self.from_end else settled, settled if self.from_end else 0)
+        period, settled = self.difference.period, self.difference.settled()
+        if self.difference.gain == 0:
+            # Counted from the end, the pattern would shift with the number of trips.
+            return Shape(period, regular=not self.from_end or period == 1)
+        return Shape(1, 0 if self.from_end else settled, settled if self.from_end else 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Unknown:
-    """A condition that cannot be read: any truth value per iteration, the same for the same key.
+class Opaque:
+    """A condition that is no comparison of sequences; it is true where the value of `expr` is not 0."""
 
-    `invariant`: the same in all iterations of the loop.
-    """
+    expr: Expr
 
-    key: str
-    invariant: bool = False
-
-    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
-        return bool(unknowns.get((self.key, -1 if self.invariant else i), 1))
+    def holds(self, i: int, trips: int, setting: Setting) -> bool:
+        return setting.value(self.expr, i) != 0
 
     def shape(self) -> Shape:
         return Shape(regular=False)
+
+    @property
+    def invariant(self) -> bool:
+        """Whether the condition is the same in all iterations."""
+        return all(n.id != ITERATION for n in walk(self.expr) if isinstance(n, Name))
 
 
 @dataclass(frozen=True, slots=True)
 class Not:
     operand: Guard
 
-    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
-        return not self.operand.holds(i, trips, unknowns)
+    def holds(self, i: int, trips: int, setting: Setting) -> bool:
+        return not self.operand.holds(i, trips, setting)
 
     def shape(self) -> Shape:
         return self.operand.shape()
@@ -168,8 +179,8 @@ class All:
 
     operands: tuple[Guard, ...] = ()
 
-    def holds(self, i: int, trips: int, unknowns: Unknowns) -> bool:
-        return all(o.holds(i, trips, unknowns) for o in self.operands)
+    def holds(self, i: int, trips: int, setting: Setting) -> bool:
+        return all(o.holds(i, trips, setting) for o in self.operands)
 
     def shape(self) -> Shape:
         shape = Shape()
@@ -178,19 +189,19 @@ class All:
         return shape
 
 
-Guard: TypeAlias = Compared | Unknown | Not | All
+Guard: TypeAlias = Compared | Opaque | Not | All
 
 ALWAYS = All()
 
 
-def unknowns_of(guard: Guard) -> set[Unknown]:
-    """The unknown conditions that a guard depends on."""
+def opaque_parts(guard: Guard) -> set[Opaque]:
+    """The parts of a guard that are not known."""
     match guard:
-        case Unknown():
+        case Opaque():
             return {guard}
         case Not(operand):
-            return unknowns_of(operand)
+            return opaque_parts(operand)
         case All(operands):
-            return {u for o in operands for u in unknowns_of(o)}
+            return {u for o in operands for u in opaque_parts(o)}
         case Compared():
             return set()

@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from fencepost.pipeline.emission import Commit, Run, Wait, emit, steps
+from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
 from fencepost.pipeline.model import Access, At, Loop, Somewhere, Whole
 from fencepost.pipeline.schedule import Plan, Slot
-from fencepost.pipeline.sequence import Unknowns
+from fencepost.pipeline.setting import Setting
 
-Cell: TypeAlias = tuple[str, int, object]
-"""Buffer, version, cell number (or the name of a place that is not known).  A scalar is a buffer named ``=name``."""
+Cell: TypeAlias = tuple[str, int, int]
+"""Buffer, version, cell number.  A scalar is a buffer named ``=name``."""
 
 Instance: TypeAlias = tuple[int, int]
 """Statement, iteration."""
@@ -43,7 +43,6 @@ class Execution:
     step: int
     reads: tuple[Read, ...]
     written: tuple[Cell, ...]
-    value: int
     early: tuple[Read, ...] = ()
 
 
@@ -75,7 +74,7 @@ class History:
         return bool(self.late) or any(e.early for e in self.executions)
 
 
-def cells(loop: Loop, access: Access, version: int, iteration: int, unknowns: Unknowns) -> list[Cell]:
+def cells(loop: Loop, access: Access, version: int, iteration: int, setting: Setting) -> list[Cell]:
     """The cells that an access touches in one iteration."""
     match access.index:
         case Whole():
@@ -85,47 +84,52 @@ def cells(loop: Loop, access: Access, version: int, iteration: int, unknowns: Un
             return [(access.buffer, version, n) for n in range(count)]
         case At(cell):
             return [(access.buffer, version, cell(iteration))]
-        case Somewhere(key):
-            place = unknowns.get((key, iteration))
-            return [(access.buffer, version, (key, iteration) if place is None else place)]
+        case Somewhere(expr):
+            count = loop.buffer[access.buffer].cells
+            place = setting.value(expr, iteration)
+            return [(access.buffer, version, place if count is None else place % count)]
 
 
-def serial(plan: Plan, trips: int, terms: Terms, unknowns: Unknowns) -> History:
-    """Run the loop as it is written."""
-    machine = _Machine(plan, trips, terms, unknowns, pipelined=False)
-    for iteration in range(trips):
-        for slot in plan.slots:
-            machine.run(slot, iteration, "body", iteration)
-    return machine.history()
+class Machine:
+    """One of the two programs while it runs.
 
+    `trips` matters to guards that look at the last iterations; it may be raised as long as they are not reached.
+    """
 
-def scheduled(plan: Plan, trips: int, terms: Terms, unknowns: Unknowns) -> History:
-    """Run the program that the compiler emits."""
-    machine = _Machine(plan, trips, terms, unknowns, pipelined=True)
-    for count, (part, t, items) in enumerate(steps(emit(plan, trips))):
-        for item in items:
-            match item:
-                case Run(slot):
-                    machine.run(slot, t - slot.stage if plan.rewritten else t, part.name, count)
-                case Commit(runs):
-                    for run in runs:
-                        machine.run(run.slot, t - run.slot.stage, part.name, count)
-                    machine.committed += 1
-                case Wait(pending):
-                    machine.completed = max(machine.completed, machine.committed - pending)
-    return machine.history()
-
-
-class _Machine:
-    def __init__(self, plan: Plan, trips: int, terms: Terms, unknowns: Unknowns, pipelined: bool) -> None:
+    def __init__(self, plan: Plan, trips: int, terms: Terms, setting: Setting, pipelined: bool) -> None:
         self.plan, self.loop = plan, plan.loop
         self.pipelined = pipelined and plan.rewritten
-        self.trips, self.terms, self.unknowns = trips, terms, unknowns
+        self.trips, self.terms, self.setting = trips, terms, setting
         self.memory: dict[Cell, tuple[int, Source]] = {}
         self.flying: dict[Cell, int] = {}  # cell -> commit group of its last asynchronous write
         self.committed = 0
         self.completed = 0
         self.executions: list[Execution] = []
+
+    def fork(self, trips: int) -> Machine:
+        """A copy of the state, without the executions so far, that goes on for a loop of `trips` iterations."""
+        copy = Machine(self.plan, trips, self.terms, self.setting, self.pipelined)
+        copy.memory, copy.flying = dict(self.memory), dict(self.flying)
+        copy.committed, copy.completed = self.committed, self.completed
+        return copy
+
+    def iterate(self, iteration: int) -> None:
+        """Run one iteration of the loop as it is written."""
+        for slot in self.plan.slots:
+            self._run(slot, iteration, "body", iteration)
+
+    def step(self, items: tuple[Item, ...], part: str, t: int, count: int) -> None:
+        """Run one step of the emitted program, the one at time `t`; `count` is its place in the program."""
+        for item in items:
+            match item:
+                case Run(slot):
+                    self._run(slot, t - slot.stage if self.pipelined else t, part, count)
+                case Commit(runs):
+                    for run in runs:
+                        self._run(run.slot, t - run.slot.stage, part, count)
+                    self.committed += 1
+                case Wait(pending):
+                    self.completed = max(self.completed, self.committed - pending)
 
     def _look(self, cell: Cell) -> tuple[int, Source]:
         found = self.memory.get(cell)
@@ -138,11 +142,11 @@ class _Machine:
 
     def _cells(self, access: Access, iteration: int) -> list[Cell]:
         version = self.plan.version(access.buffer, iteration) if self.pipelined else 0
-        return cells(self.loop, access, version, iteration, self.unknowns)
+        return cells(self.loop, access, version, iteration, self.setting)
 
-    def run(self, slot: Slot, iteration: int, part: str, step: int) -> None:
+    def _run(self, slot: Slot, iteration: int, part: str, count: int) -> None:
         text = self.plan.statement(slot)
-        if not text.guard.holds(iteration, self.trips, self.unknowns):
+        if not text.guard.holds(iteration, self.trips, self.setting):
             return
         reads: list[Read] = []
         inputs: list[tuple[int, ...]] = []
@@ -150,42 +154,64 @@ class _Machine:
             found = [(cell, *self._look(cell)) for cell in self._cells(access, iteration)]
             reads += [Read(n, cell, source) for cell, _, source in found]
             inputs.append(tuple(value for _, value, _ in found))
-        early = tuple(r for r in reads if self._in_flight(r.cell))
+        early = tuple(r for r in reads if self._in_flight(r.cell)) if self.flying else ()
         for n, definition in enumerate(self.plan.scalars[slot.number], len(text.reads)):
-            scalar: Cell = (f"={self.loop.statements[definition].bind}", 0, 0)
+            scalar = (f"={self.loop.statements[definition].bind}", 0, 0)
             value, source = self.memory.get(scalar, (self.terms.number(None), None))
             reads.append(Read(n, scalar, source))
             inputs.append((value,))
         instance = (slot.number, iteration)
-        value = self.terms.number((instance, tuple(inputs)))
-        written: list[Cell] = []
+        what = identity(self.loop, instance)
         if text.bind is not None:
-            self.memory[(f"={text.bind}", 0, 0)] = (value, instance)
+            self.memory[(f"={text.bind}", 0, 0)] = (self.terms.number((what, tuple(inputs))), instance)
+        written: list[Cell] = []
         for n, access in enumerate(text.writes):
             targets = self._cells(access, iteration)
             for k, cell in enumerate(targets):
                 parts = inputs
                 if text.cellwise and inputs and len(inputs[0]) == len(targets) > 1:
                     parts = [(inputs[0][k],), *inputs[1:]]
-                self.memory[cell] = (self.terms.number((instance, n, k, tuple(parts))), instance)
+                self.memory[cell] = (self.terms.number((what, n, k, tuple(parts))), instance)
                 if slot.is_async and self.pipelined:
                     self.flying[cell] = self.committed
             written += targets
-        self.executions.append(Execution(instance, part, step, tuple(reads), tuple(written), value, early))
-
-    def history(self) -> History:
-        final = {cell: self.memory[cell] for cell in self.memory if self._visible(cell)}
-        after = [c for a in self.loop.after for c in cells(self.loop, a, 0, 0, self.unknowns)]
-        final.update((cell, self._look(cell)) for cell in after)
-        late = tuple(cell for cell in after if self._in_flight(cell))
-        return History(tuple(self.executions), final, late)
+        self.executions.append(Execution(instance, part, count, tuple(reads), tuple(written), early))
 
     def _in_flight(self, cell: Cell) -> bool:
         return self.flying.get(cell, -1) >= self.completed
 
+    def history(self) -> History:
+        """What this program has done, if it ends here."""
+        final = {cell: self.memory[cell] for cell in self.memory if self._visible(cell)}
+        after = [c for a in self.loop.after for c in cells(self.loop, a, 0, 0, self.setting)]
+        final.update((cell, self._look(cell)) for cell in after)
+        late = tuple(cell for cell in after if self._in_flight(cell))
+        return History(tuple(self.executions), final, late)
+
     def _visible(self, cell: Cell) -> bool:
         buffer = self.loop.buffer.get(cell[0])
         return buffer is not None and not buffer.local
+
+
+def identity(loop: Loop, source: Instance) -> Instance:
+    """The instance, except that all iterations of a statement that stores a constant are one."""
+    return (source[0], -1) if loop.statements[source[0]].constant else source
+
+
+def serial(plan: Plan, trips: int, terms: Terms, setting: Setting) -> History:
+    """Run the loop as it is written."""
+    machine = Machine(plan, trips, terms, setting, pipelined=False)
+    for iteration in range(trips):
+        machine.iterate(iteration)
+    return machine.history()
+
+
+def scheduled(plan: Plan, trips: int, terms: Terms, setting: Setting) -> History:
+    """Run the program that the compiler emits."""
+    machine = Machine(plan, trips, terms, setting, pipelined=True)
+    for count, (part, t, items) in enumerate(steps(emit(plan, trips))):
+        machine.step(items, part.name, t, count)
+    return machine.history()
 
 
 def differing(a: History, b: History, terms: Terms) -> list[Cell]:
