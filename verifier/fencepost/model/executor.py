@@ -140,7 +140,7 @@ class MessageFault:
 
 @dataclass(frozen=True, slots=True)
 class MutexFault:
-    """`kind`: "unlocked" (unlock without lock), "relocked" (lock while the agent's pipe holds it), "held" (at the end)."""
+    """`kind`: "unlocked" (unlock without lock), "relocked" (lock while another pipe holds it), "held" (at the end)."""
 
     kind: Literal["unlocked", "relocked", "held"]
     op: Op
@@ -297,16 +297,17 @@ class _Cell:
 
 
 class _Flag:
-    """The unit_flag of one accumulator cell."""
+    """The unit_flag of one accumulator cell.
 
-    __slots__ = ("consumer", "lowered", "producer", "raised", "value")
+    Per role: `final` is the last operation that turned the flag, `since` the last operation of each pipe after it.
+    """
+
+    __slots__ = ("final", "since", "value")
 
     def __init__(self) -> None:
         self.value = 0
-        self.raised: Op | None = None
-        self.lowered: Op | None = None
-        self.producer: Op | None = None
-        self.consumer: Op | None = None
+        self.final: dict[str, Op] = {}
+        self.since: dict[str, dict[int, Op]] = {"produce": {}, "consume": {}}
 
 
 class Machine:
@@ -408,8 +409,8 @@ class Machine:
             if signals.tokens and not hung:
                 result.leftovers.append(Leftover(number, tuple(signals.sets[len(signals.waits) :])))
         for cell, flag in self.flags.items():
-            if flag.value and not hung and flag.raised is not None:
-                result.phase_faults.append(PhaseFault("left", flag.raised, cell))
+            if flag.value and not hung:
+                result.phase_faults.append(PhaseFault("left", flag.final["produce"], cell))
         self._finish_messages(hung)
         for agent in self.agents:
             result.mutex_faults += agent.mutex_faults
@@ -553,8 +554,8 @@ class Machine:
                 known += bisect_right(seqs, clock[pipe]) if clock[pipe] < seqs[-1] else len(seqs)
             pending = len(s.sets) - known
             if pending > s.peak:
-                s.peak = pending
-                if pending == self.resolver.channels[channel].capacity + 1:
+                before, s.peak = s.peak, pending
+                if before <= self.resolver.channels[channel].capacity < pending:
                     self.result.overflows.append(Overflow(channel, op, pending))
 
     def _contest(self, what: str, channel: int | None, first: Op, second: Op) -> None:
@@ -575,23 +576,22 @@ class Machine:
         joins: list[Op] = []
         for cell in op.effect.phased:
             flag = self._flag(cell)
-            last = flag.producer if role == "produce" else flag.consumer
-            if last is not None and clock[last.pipe] < last.seq:
-                self._contest("produce" if role == "produce" else "read", None, last, op)
-            if role == "produce":
-                flag.producer = op
-                source = flag.lowered
-            else:
-                flag.consumer = op
-                source = flag.raised
+            since = flag.since[role]
+            rivals = [flag.final[role]] if role in flag.final else []
+            if final:  # two reads (or writes) that only wait are in no competition
+                rivals += since.values()
+            for rival in rivals:
+                if clock[rival.pipe] < rival.seq:
+                    self._contest("produce" if role == "produce" else "read", None, rival, op)
+            source = flag.final.get("consume" if role == "produce" else "produce")
             if source is not None:
                 joins.append(source)
             if final:
                 flag.value = 1 if role == "produce" else 0
-                if role == "produce":
-                    flag.raised = op
-                else:
-                    flag.lowered = op
+                flag.final[role] = op
+                since.clear()
+            else:
+                since[op.pipe] = op
         for source in joins:
             if clock[source.pipe] < source.seq:
                 assert source.released is not None
@@ -615,9 +615,9 @@ class Machine:
                         m.taken += 1
                     releases = m.frees if self.compiled.target.frees_at == "tfree" else m.pops
                     release = releases[n - ring.slots] if len(releases) > n - ring.slots else None
-                    if release is None or after[release.pipe] < release.seq:
-                        if not any(f.kind == "overrun" and f.ring == number for f in self.result.message_faults):
-                            self.result.message_faults.append(MessageFault("overrun", number, op, release))
+                    known = any(f.kind == "overrun" and f.ring == number for f in self.result.message_faults)
+                    if not known and (release is None or after[release.pipe] < release.seq):
+                        self.result.message_faults.append(MessageFault("overrun", number, op, release))
                 m.pushes.append(op)
             elif isinstance(stmt, ir.Pop):
                 op.message = n = len(m.pops)
@@ -629,10 +629,14 @@ class Machine:
                 if pushed.task is not None and op.task is not None and pushed.task != op.task:
                     self.result.message_faults.append(MessageFault("round", number, op, pushed))
             else:
-                op.message = len(m.frees)
+                op.message = n = len(m.frees)
+                if self.compiled.target.frees_at == "tfree":  # elsewhere a tfree does nothing
+                    if m.frees and clock[m.frees[-1].pipe] < m.frees[-1].seq:
+                        self._contest("free", None, m.frees[-1], op)
+                    pop = m.pops[n] if n < len(m.pops) else None
+                    if pop is None or clock[pop.pipe] < pop.seq:
+                        self.result.message_faults.append(MessageFault("free-unpopped", number, op, pop))
                 m.frees.append(op)
-                if len(m.frees) > len(m.pops):
-                    self.result.message_faults.append(MessageFault("free-unpopped", number, op))
         clock[:] = after
         clock[op.pipe] = self.pipes[op.pipe].seq + 1
         stamp = tuple(clock)
