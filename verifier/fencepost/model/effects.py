@@ -141,6 +141,10 @@ class Resolver:
             found = self._effects[key] = self._build(agent, site, stmt, arguments)
         return found
 
+    def effects(self) -> list[Effect]:
+        """Every effect built so far."""
+        return list(self._effects.values())
+
     def channel(self, channel: Channel) -> int:
         if channel not in self._numbers:
             self._numbers[channel] = len(self.channels)
