@@ -34,6 +34,12 @@ def test_a_folder_in_stable_order_without_the_rest(tmp_path: Path) -> None:
     assert names(tmp_path, exclude=["sub/deep/*", "a*"]) == ["b.kir", "sub/z.kir"]
 
 
+def test_names_below_the_current_folder_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(tmp_path / "sub" / "k.kir")
+    monkeypatch.chdir(tmp_path)
+    assert [s.file for s in discover(["."], SUFFIXES)] == [os.path.join("sub", "k.kir")]
+
+
 def test_a_loop_of_folders_ends(tmp_path: Path) -> None:
     put(tmp_path / "a" / "k.kir")
     (tmp_path / "a" / "up").symlink_to(tmp_path, target_is_directory=True)

@@ -51,6 +51,11 @@ def test_a_related_place_is_dashed_and_labelled() -> None:
     assert lines == ["1 | set", "  | --- set here", "… |", "4 | wait", "  | ^^^^"]
 
 
+def test_a_label_without_room_stands_below() -> None:
+    lines = marked("set\n", Span("f", 1, 1, 1, 4), Related(Span("f", 1, 1, 1, 4), "w" * 120))
+    assert lines == ["1 | set", "  | ^^^", "  | ---", "  | " + "w" * 120]
+
+
 def test_two_places_on_one_line_show_the_line_once() -> None:
     lines = marked("set wait\n", Span("f", 1, 5, 1, 9), Related(Span("f", 1, 1, 1, 4), "set here"))
     assert lines == ["1 | set wait", "  |     ^^^^", "  | --- set here"]

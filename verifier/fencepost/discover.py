@@ -19,6 +19,9 @@ SKIPPED_FOLDERS = frozenset({"__pycache__", "node_modules", "site-packages", "bu
 """Folders that are not entered, beside hidden ones and virtual environments."""
 
 
+_HERE = os.path.join(os.curdir, "")
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """One text to check.
@@ -129,7 +132,7 @@ def _folder(
                 if not _skipped(entry):
                     below.append(entry.path)
             elif entry.name.endswith(suffixes):
-                yield from _file(entry.path, seen, named=False, alone=False)
+                yield from _file(entry.path.removeprefix(_HERE), seen, named=False, alone=False)
         stack.extend(reversed(below))
 
 

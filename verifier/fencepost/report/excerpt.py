@@ -43,7 +43,8 @@ def excerpt(finding: Finding, file: str, source: str, style: Style) -> list[str]
                 out.append(style.paint(" " * (margin - 1) + "… |", "dim"))
             text, _ = _clip(lines[mark.span.line - 1], mark.span)
             out.append(style.paint(f"{mark.span.line:>{margin}} | ", "dim") + text)
-        out.append(style.paint(" " * margin + " | ", "dim") + _underline(lines[mark.span.line - 1], mark, style))
+        bar = style.paint(" " * margin + " | ", "dim")
+        out.extend(bar + line for line in _underline(lines[mark.span.line - 1], mark, style))
         previous = mark.span.line
     out.extend(_elsewhere(m, style) for m in marks if m not in shown and (m.label or m.span.line))
     return out
@@ -78,7 +79,8 @@ def _clip(line: str, span: Span) -> tuple[str, int]:
     return ("…" if start else "") + part + ("…" if start + _CLIP < len(line) else ""), start
 
 
-def _underline(line: str, mark: _Mark, style: Style) -> str:
+def _underline(line: str, mark: _Mark, style: Style) -> list[str]:
+    """The line of marks, with the label behind it, or below it where there is no room."""
     span = mark.span
     _, start = _clip(line, span)
     first = max(span.column - 1, start)
@@ -86,8 +88,11 @@ def _underline(line: str, mark: _Mark, style: Style) -> str:
     last = min(max(last, first + 1), start + _CLIP)
     before = width(_visible(line[start:first])) + (1 if start else 0)
     cells = max(1, width(_visible(line[first:last])))
-    marks = style.paint("^" * cells, "red") if mark.primary else style.paint("-" * cells, "cyan")
-    return " " * before + marks + (" " + safe(mark.label) if mark.label else "")
+    marks = " " * before + (style.paint("^" * cells, "red") if mark.primary else style.paint("-" * cells, "cyan"))
+    label = safe(mark.label)
+    if before + cells + 1 + width(label) <= _CLIP:
+        return [f"{marks} {label}".rstrip()]
+    return [marks, " " * min(before, max(0, _CLIP - width(label))) + label]
 
 
 def _visible(text: str) -> str:

@@ -105,7 +105,9 @@ def _finding(
     if finding.suppressed is not None:
         yield inner + f"suppressed: {safe(finding.suppressed)}"
     if finding.witness is not None:
-        yield inner + f"smallest: {safe(wording.witness(finding))}" + (" (replayed)" if finding.replayed else "")
+        smallest = safe(wording.witness(finding))
+        named = finding.witness.values or finding.witness.functions
+        yield inner + (f"smallest: {smallest}" if named else smallest) + (" (replayed)" if finding.replayed else "")
     if finding.trace:
         yield inner + "last steps:"
         limit = None if verbose else _STEPS
