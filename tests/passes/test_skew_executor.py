@@ -119,5 +119,5 @@ def test_a_nested_message_is_overtaken() -> None:
     assert run(before, {}).clean
     faults = run(skewed.kernel, {}).message_faults
     assert [f.kind for f in faults][:1] == ["round"]
-    first = min((f for f in faults if f.kind == "round"), key=lambda f: f.op.message)
+    first = min((f for f in faults if f.kind == "round"), key=lambda f: f.op.message or 0)
     assert (first.op.task, first.other.task if first.other else None) == (100, 1)

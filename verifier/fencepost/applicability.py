@@ -34,6 +34,8 @@ def applicable(kernel: ir.Kernel) -> dict[Row, bool]:
     }
     if messages:
         rows[Row.FIFO] = True
+    if any(isinstance(n, ir.For) and n.stage is not None for n in nodes):
+        rows[Row.SKEW] = True
     if any(n.phase is not None for n in data):
         rows[Row.PHASES] = True
     if any(isinstance(n, ir.Pipelined) for n in nodes):

@@ -31,6 +31,7 @@ class Row(Enum):
     BOUNDARY = ("5", "boundary")
     PARTICIPANTS = ("6", "participants")
     FIFO = ("fifo", "fifo")
+    SKEW = ("skew", "after skew")  # kernels with `pipeline` loops: everything again, after the skew pass
     PHASES = ("phases", "phases")
     PIPELINE = ("pipeline", "pipeline")
 

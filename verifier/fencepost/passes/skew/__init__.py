@@ -41,7 +41,8 @@ class LoopOutcome:
 
     `action`: "skewed" (with `schedule` and `halves`), "demoted" (a plain loop now) or "left" (still a pipeline, for
     another pass).  `reasons`: why it was not skewed; the first one decided, the others hold as well.  `trip` is None
-    where the bounds are not constant.  `hidden`: messages inside nested statements, which the pass does not see.
+    where the bounds are not constant.  `body` is the loop's body with the loops inside it already treated; the halves
+    count its statements.  `hidden`: messages of it inside nested statements, which the pass does not see.
     """
 
     loop: ir.For
@@ -52,6 +53,7 @@ class LoopOutcome:
     reasons: tuple[Reason, ...] = ()
     halves: Halves | None = None
     schedule: Schedule | None = None
+    body: tuple[ir.Stmt, ...] = ()
     hidden: tuple[ir.Push | ir.Pop, ...] = ()
 
     @property
@@ -79,7 +81,9 @@ class Skewed:
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """The skew pass."""
+    """The skew pass.  `max_depth` limits how far ahead a loop runs, whatever its stage asks for."""
+
+    max_depth: int | None = None
 
     def run(self, kernel: ir.Kernel) -> Skewed:
         """Skew every cross-core pipeline loop of `kernel` that can be, and demote the others.
@@ -87,12 +91,13 @@ class Skew:
         Raises `SkewError` for a stage that is not a positive constant, a cross-core loop with a step that is not
         constant or zero, and for statements nested deeper than `MAX_NESTING`.
         """
-        return _Rewriter(kernel).run()
+        return _Rewriter(kernel, self.max_depth).run()
 
 
 @dataclass
 class _Rewriter:
     kernel: ir.Kernel
+    max_depth: int | None
     flows: Flows = field(init=False)
     new: NewNames = field(init=False)
     constants: dict[str, int] = field(init=False)
@@ -168,10 +173,12 @@ class _Rewriter:
             raise SkewError("the stage of a pipeline loop must be a positive constant", loop.stage.span)
 
         def outcome(action: Literal["skewed", "demoted", "left"], **rest: object) -> None:
-            self.outcomes.append(LoopOutcome(original, core, stage, action, **rest))  # type: ignore[arg-type]
+            hidden = hidden_messages(loop.body)
+            known = LoopOutcome(original, core, stage, action, body=loop.body, hidden=hidden)
+            self.outcomes.append(replace(known, **rest))  # type: ignore[arg-type]
 
         if not has_pair(loop.body):
-            outcome("left", reasons=(Reason.NO_PAIR,), hidden=hidden_messages(loop.body))
+            outcome("left", reasons=(Reason.NO_PAIR,))
             return (loop,)
 
         step = constant(loop.step, self.constants)
@@ -190,14 +197,13 @@ class _Rewriter:
             found.add(Reason.BOUNDS)
         if trip is not None and trip < 2:
             found.add(Reason.SHORT)
-        hidden = hidden_messages(loop.body)
         if found or start is None or trip is None or step is None:
             reasons = tuple(reason for reason in Reason if reason in found)
-            outcome("demoted", trip=trip, reasons=reasons, halves=halves, hidden=hidden)
+            outcome("demoted", trip=trip, reasons=reasons, halves=halves)
             return (replace(loop, stage=None),)
 
-        schedule = Schedule(start, step, trip, depth_for(stage, trip))
-        outcome("skewed", trip=trip, halves=halves, schedule=schedule, hidden=hidden)
+        schedule = Schedule(start, step, trip, depth_for(stage, trip, self.max_depth))
+        outcome("skewed", trip=trip, halves=halves, schedule=schedule)
         return emit(loop, halves, schedule, live, self.flows, self.new)
 
 

@@ -53,10 +53,10 @@ def trip_count(start: int, stop: int, step: int) -> int:
     return len(range(start, stop, step))
 
 
-def depth_for(stage: int, trip: int) -> int:
+def depth_for(stage: int, trip: int, most: int | None = None) -> int:
     """The skew depth for `stage` >= 2 and `trip` >= 2: at most max(2, stage - 1), it divides the trip count, and the
-    steady loop runs at least once."""
-    wanted = max(2, stage - 1)
+    steady loop runs at least once.  `most` (at least 1) is a further limit."""
+    wanted = max(2, stage - 1) if most is None else min(max(2, stage - 1), most)
     return next(d for d in range(min(wanted, trip // 2), 0, -1) if trip % d == 0)
 
 

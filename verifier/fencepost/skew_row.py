@@ -1,0 +1,123 @@
+"""Is a kernel with `pipeline` loops still right after the skew pass?  The verdict of the row "after skew"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from fencepost import ir
+from fencepost.after_skew import Judgement, judge, safe_depth
+from fencepost.facts import Fact
+from fencepost.findings import Finding, KernelReport, Row, Severity, Undecided, Verdict, Witness
+from fencepost.model.program import compile_kernel
+from fencepost.model.rings import Ring, first_hang
+from fencepost.model.shapes import Shape
+from fencepost.passes.skew import LoopOutcome, Skewed, SkewError
+from fencepost.search import Seen
+
+
+@dataclass(frozen=True, slots=True)
+class SkewRow:
+    """The row of a kernel after the skew: its verdict, evidence, findings, and what could not be decided."""
+
+    verdict: Verdict
+    evidence: str
+    findings: tuple[Finding, ...] = ()
+    unknown: tuple[Undecided, ...] = ()
+
+
+def skew_row(
+    kernel: ir.Kernel,
+    known: Iterable[Finding],
+    check: Callable[[ir.Kernel], KernelReport],
+    word: Callable[[Seen], Finding],
+    deadline: float,
+) -> SkewRow:
+    """Judge a kernel after the skew.
+
+    Args:
+        kernel: a valid kernel with `pipeline` loops.
+        known: findings about the kernel as written; they are not repeated.
+        check: checks an ordinary kernel.
+        word: words a fact and attaches its witness.
+        deadline: in the terms of `time.monotonic`.
+    """
+    try:
+        judgement = judge(kernel, deadline)
+    except SkewError as error:
+        return SkewRow(
+            Verdict.UNKNOWN, error.message, (), (Undecided(Row.SKEW, f"no skew: {error.message}", error.span),)
+        )
+    notes = [_note(word, fact, kernel) for fact in judgement.notes]
+    order = [replace(word(seen), row=Row.SKEW) for seen in judgement.seen]
+    if judgement.skewed.kernel == kernel or not any(o.action == "skewed" for o in judgement.skewed.loops):
+        evidence = f"{judgement.evidence}; as written otherwise"
+        return SkewRow(Verdict.PROVED, evidence, tuple(notes))
+    report = check(judgement.skewed.kernel)
+    seen = {(f.code, f.span) for f in known}
+    found = [_about(f, kernel, judgement) for f in report.findings if (f.code, f.span) not in seen]
+    errors = [f for f in (*order, *report.findings) if f.severity is Severity.ERROR]
+    findings = (*notes, *order, *found)
+    if errors:
+        codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in errors))
+        first = next((f.witness for f in errors if f.witness is not None), None)
+        when = f" ({first})" if first is not None and first.values else ""
+        return SkewRow(Verdict.REFUTED, f"{codes}{when}; {judgement.evidence}", findings)
+    undecided = [Undecided(Row.SKEW, u.reason, u.span) for u in report.unknown]
+    if judgement.undecided is not None:
+        undecided.append(Undecided(Row.SKEW, judgement.undecided, judgement.span))
+    if undecided:
+        return SkewRow(Verdict.UNKNOWN, undecided[-1].reason, findings, tuple(dict.fromkeys(undecided)))
+    verdict = Verdict.VACUOUS if report.verdict is Verdict.VACUOUS else Verdict.PROVED
+    return SkewRow(verdict, judgement.evidence, findings)
+
+
+def _note(word: Callable[[Seen], Finding], fact: Fact, kernel: ir.Kernel) -> Finding:
+    return replace(word(Seen(fact, Shape(tuple(0 for _ in kernel.parameters)), [])), row=Row.SKEW)
+
+
+def _about(finding: Finding, kernel: ir.Kernel, judgement: Judgement) -> Finding:
+    """A finding about the skewed kernel, with what helps against it."""
+    text = finding.message
+    if finding.code == "702":
+        text += _advice(kernel, judgement.skewed, finding.witness)
+    return replace(finding, row=Row.SKEW, message=f"after the skew: {text}")
+
+
+def _advice(kernel: ir.Kernel, skewed: Skewed, witness: Witness | None) -> str:
+    """Which depth would be safe, and for which trip counts the present one is not."""
+    deepest = max((o for o in skewed.loops if o.depth is not None), key=lambda o: o.depth or 0, default=None)
+    if deepest is None:
+        return ""
+    parameters = compile_kernel(kernel).parameters
+    given = dict(witness.values) if witness is not None else {}
+    depth = safe_depth(kernel, skewed, Shape(tuple(given.get(p, 0) for p in parameters)))
+    text = f"; loop {deepest.loop.var} (stage {deepest.stage}) runs {deepest.depth} iterations ahead"
+    if depth:
+        text += f", the largest safe depth is {depth} (stage {2 if depth <= 2 else depth + 1} or less)"
+    elif depth == 0:
+        text += ", and no smaller depth helps"
+    return text + _batches(kernel, skewed, deepest)
+
+
+def _batches(kernel: ir.Kernel, skewed: Skewed, deepest: LoopOutcome) -> str:
+    """For which trip counts the depth hangs with credits in batches, where the shape of the pair is a known one."""
+    if kernel.credits == "per_slot" or len(kernel.fifos) != 2 or deepest.depth is None:
+        return ""
+    sizes = {f.slots.value for f in kernel.fifos if isinstance(f.slots, ir.Int)}
+    depths = {o.core: o.depth for o in skewed.loops if o.action == "skewed"}
+    counts = [sum(isinstance(n, ir.Push) for n in ir.walk(s)) for s in kernel.body if isinstance(s, ir.Section)]
+    if len(sizes) != 1 or counts != [1, 1]:
+        return ""
+    ring = Ring(sizes.pop(), "batched")
+    same = len(depths) == 2 and len(set(depths.values())) == 1
+    if len(depths) != 1 and not same:
+        return ""
+    first = first_hang(ring, deepest.depth, "skewed" if same else "sequential")
+    if first is None:
+        return f"; with credits in batches depth {deepest.depth} never hangs"
+    least = max((first // deepest.depth + 1) * deepest.depth, 2 * deepest.depth)
+    return f"; with credits in batches depth {deepest.depth} hangs from {least} trips on"
+
+
+__all__ = ["SkewRow", "skew_row"]
