@@ -1,0 +1,111 @@
+"""`fencepost skew`: what does the skew pass make of a kernel, and is the result right?"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from fencepost.commands import common
+
+if TYPE_CHECKING:
+    from fencepost import ir
+    from fencepost.discover import Source
+    from fencepost.findings import KernelReport
+    from fencepost.passes.skew import Skewed, SkewError
+
+NAME = "skew"
+HELP = "print a kernel after the skew pass, and what became of each pipeline loop"
+EXAMPLE = "fencepost skew examples/pipeline.kir --diff"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the verb."""
+    common.add_file(parser)
+    parser.add_argument("--diff", action="store_true", help="print the difference to the kernel as written")
+    parser.add_argument(
+        "--verify", action="store_true",
+        help="prove that messages keep their order and that nothing hangs; exit status as of `check`",
+    )  # fmt: skip
+    parser.add_argument("--timeout", metavar="S", type=float, default=30.0, help="seconds per kernel for --verify")
+    common.add_color(parser)
+
+
+def execute(args: argparse.Namespace) -> int:
+    """Print every kernel of the file; return 2 if the file has mistakes or a kernel cannot be skewed."""
+    from fencepost.passes.skew import Skew, SkewError
+
+    reading, source = common.read_kernels(args)
+    status = 2 if reading.result.errors else 0
+    for kernel in reading.result.kernels:
+        try:
+            skewed = Skew().run(kernel)
+        except SkewError as error:
+            _refused(error, source)
+            status = 2
+            continue
+        if not args.verify:
+            for line in _program(kernel, skewed, args.diff):
+                print(line)
+            continue
+        for line in _loops(kernel, skewed):
+            print(line)
+        status = max(status, _verify(kernel, source, args), key=(0, 3, 1, 2).index)
+    return status
+
+
+def _refused(error: SkewError, source: Source) -> None:
+    from fencepost.reading import with_excerpt
+    from fencepost.report.style import Style
+    from fencepost.report.text import error_lines
+
+    style = Style(common.wants_color("auto", sys.stderr))
+    print("\n".join(error_lines(with_excerpt(error.input_error(), source), style)), file=sys.stderr)
+
+
+def _loops(kernel: ir.Kernel, skewed: Skewed) -> list[str]:
+    if not skewed.loops:
+        return [f"# {kernel.name}: no pipeline loop"]
+    return [f"# line {outcome.loop.span.line}: {outcome}" for outcome in skewed.loops]
+
+
+def _program(kernel: ir.Kernel, skewed: Skewed, diff: bool) -> list[str]:
+    from fencepost.printer import print_kernel
+
+    after = print_kernel(skewed.kernel).splitlines()
+    if not diff:
+        return [*_loops(kernel, skewed), *after, ""]
+    from difflib import unified_diff
+
+    before = print_kernel(kernel).splitlines()
+    name = kernel.name
+    changes = unified_diff(before, after, f"{name} as written", f"{name} after the skew", lineterm="", n=3)
+    return [*_loops(kernel, skewed), *changes]
+
+
+def _verify(kernel: ir.Kernel, source: Source, args: argparse.Namespace) -> int:
+    """Check the kernel and print what the report says about its messages, as written and after the skew."""
+    from dataclasses import replace
+
+    from fencepost.checking import check_kernel
+    from fencepost.findings import Report, Row
+    from fencepost.options import CheckOptions
+    from fencepost.report.text import render
+    from fencepost.verdicts import exit_status, overall
+
+    outcome = check_kernel(kernel, CheckOptions(timeout=args.timeout))
+
+    def about_messages(report: KernelReport) -> KernelReport:
+        rows = (Row.FIFO, Row.SKEW)
+        return replace(
+            report,
+            checks=tuple(c for c in report.checks if c.row in rows),
+            findings=tuple(f for f in report.findings if f.row in rows),
+            unknown=tuple(u for u in report.unknown if u.row in rows),
+            source=source.text,
+        )
+
+    kernels = tuple(about_messages(k) for k in outcome.report.kernels)
+    report = Report(tuple(replace(k, verdict=overall(k.checks)) for k in kernels), outcome.report.errors)
+    print(render(report))
+    return int(exit_status(report))
