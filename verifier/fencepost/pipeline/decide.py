@@ -170,7 +170,7 @@ def _explore(plan: Plan, trips: Trips, ahead: Horizon) -> Decision:
         if failures and result.trips > 2 * (plan.depth + 1):
             break
     if failures:
-        return Decision(Verdict.REFUTED, "both programs were run", tuple(failures))
+        return Decision(Verdict.REFUTED, "runs of both programs differ", tuple(failures))
     last = outcomes[ahead.settled :]
     for result in last:
         if result.wrong:
@@ -194,7 +194,7 @@ def _far(plan: Plan, trips: Trips, count: int) -> Decision:
     setting = trips.setting(count)
     if (count + plan.depth) * len(plan.slots) > _MAX_RUN or setting is None:
         return Decision(Verdict.UNKNOWN, f"the programs differ for {count} trips or so, too many to be run")
-    return Decision(Verdict.REFUTED, "both programs were run", (Failure(outcome(plan, count, setting), setting),))
+    return Decision(Verdict.REFUTED, "runs of both programs differ", (Failure(outcome(plan, count, setting), setting),))
 
 
 def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str) -> Decision:
@@ -214,7 +214,7 @@ def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str) -> Decision:
             trial = Setting(setting.names, FunctionTable(default=high, seed=seed, low=0, high=high))
             result = outcome(plan, count, trial)
             if result.wrong:
-                return Decision(Verdict.REFUTED, "both programs were run", (Failure(result, trial),))
+                return Decision(Verdict.REFUTED, "runs of both programs differ", (Failure(result, trial),))
     return Decision(Verdict.UNKNOWN, missing)
 
 

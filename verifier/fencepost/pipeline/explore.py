@@ -25,6 +25,7 @@ from fencepost.pipeline.values import (
     Terms,
     differing,
     identity,
+    instance_of,
     scheduled,
     serial,
 )
@@ -127,12 +128,8 @@ class Exploration:
 Sources = tuple[Source, ...]
 
 
-def _identity(plan: Plan, source: Source) -> Source:
-    return identity(plan.loop, source) if source is not None and len(source) == 2 else source
-
-
 def _sources(plan: Plan, execution: Execution) -> Sources:
-    return tuple(_identity(plan, read.source) for read in execution.reads)
+    return tuple(identity(plan.loop, read.source) for read in execution.reads)
 
 
 def agreement(exploration: Exploration, last: list[Outcome], ahead: Horizon) -> str | None:
@@ -151,7 +148,7 @@ def agreement(exploration: Exploration, last: list[Outcome], ahead: Horizon) -> 
         before.update((i, s) for i, s in shared_before.items() if i[1] < result.shared)
         matters = _mattering(exploration, result, ahead)
         for cell, (_, source) in result.before.final.items():
-            if _identity(plan, result.after.final.get(cell, (0, cell))[1]) != _identity(plan, source):
+            if identity(plan.loop, result.after.final.get(cell, (0, cell))[1]) != identity(plan.loop, source):
                 return f"the value of {cell[0]} after the loop"
         for instance, wanted in before.items():
             if agreed.get(instance, result.shared) < result.shared:
@@ -183,7 +180,7 @@ def _mattering(exploration: Exploration, result: Outcome, ahead: Horizon) -> set
     """The phases of statements whose value may reach a visible cell, by the serial program."""
 
     def names(sources: Iterable[Source]) -> set[Instance]:
-        return {_phase(s, result.trips, ahead) for s in sources if s is not None and len(s) == 2}
+        return {_phase(i, result.trips, ahead) for i in map(instance_of, sources) if i is not None}
 
     feeds: dict[Instance, set[Instance]] = {}
     shared = (e for e in exploration.serial.executions if e.step < result.shared)

@@ -6,6 +6,7 @@ same exactly if they leave the same terms behind; terms are numbered as they app
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -35,15 +36,16 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One executed statement.  `part` and `step` say where in the program; `early` lists the reads of cells whose last
-    asynchronous write was not awaited."""
+    """One executed statement.  `part` and `step` say where in the program; `early` lists cells that it read although
+    their last asynchronous write, by the instance beside it, was not awaited.
+    """
 
     instance: Instance
     part: str
     step: int
     reads: tuple[Read, ...]
     written: tuple[Cell, ...]
-    early: tuple[Read, ...] = ()
+    early: tuple[tuple[Cell, Instance], ...] = ()
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class History:
 
     executions: tuple[Execution, ...]
     final: dict[Cell, tuple[int, Source]]
-    late: tuple[Cell, ...] = ()
+    late: tuple[tuple[Cell, Instance], ...] = ()
 
     @property
     def hazard(self) -> bool:
@@ -101,7 +103,7 @@ class Machine:
         self.pipelined = pipelined and plan.rewritten
         self.trips, self.terms, self.setting = trips, terms, setting
         self.memory: dict[Cell, tuple[int, Source]] = {}
-        self.flying: dict[Cell, int] = {}  # cell -> commit group of its last asynchronous write
+        self.flying: dict[Cell, tuple[int, Instance]] = {}  # cell -> commit group and writer of its last async write
         self.committed = 0
         self.completed = 0
         self.executions: list[Execution] = []
@@ -154,7 +156,7 @@ class Machine:
             found = [(cell, *self._look(cell)) for cell in self._cells(access, iteration)]
             reads += [Read(n, cell, source) for cell, _, source in found]
             inputs.append(tuple(value for _, value, _ in found))
-        early = tuple(r for r in reads if self._in_flight(r.cell)) if self.flying else ()
+        early = self._in_flight(r.cell for r in reads) if self.flying else ()
         for n, definition in enumerate(self.plan.scalars[slot.number], len(text.reads)):
             scalar = (f"={self.loop.statements[definition].bind}", 0, 0)
             value, source = self.memory.get(scalar, (self.terms.number(None), None))
@@ -173,29 +175,35 @@ class Machine:
                     parts = [(inputs[0][k],), *inputs[1:]]
                 self.memory[cell] = (self.terms.number((what, n, k, tuple(parts))), instance)
                 if slot.is_async and self.pipelined:
-                    self.flying[cell] = self.committed
+                    self.flying[cell] = self.committed, instance
             written += targets
         self.executions.append(Execution(instance, part, count, tuple(reads), tuple(written), early))
 
-    def _in_flight(self, cell: Cell) -> bool:
-        return self.flying.get(cell, -1) >= self.completed
+    def _in_flight(self, cells: Iterable[Cell]) -> tuple[tuple[Cell, Instance], ...]:
+        flying = ((cell, self.flying[cell]) for cell in cells if cell in self.flying)
+        return tuple((cell, writer) for cell, (group, writer) in flying if group >= self.completed)
 
     def history(self) -> History:
         """What this program has done, if it ends here."""
         final = {cell: self.memory[cell] for cell in self.memory if self._visible(cell)}
         after = [c for a in self.loop.after for c in cells(self.loop, a, 0, 0, self.setting)]
         final.update((cell, self._look(cell)) for cell in after)
-        late = tuple(cell for cell in after if self._in_flight(cell))
-        return History(tuple(self.executions), final, late)
+        return History(tuple(self.executions), final, self._in_flight(after))
 
     def _visible(self, cell: Cell) -> bool:
         buffer = self.loop.buffer.get(cell[0])
         return buffer is not None and not buffer.local
 
 
-def identity(loop: Loop, source: Instance) -> Instance:
-    """The instance, except that all iterations of a statement that stores a constant are one."""
-    return (source[0], -1) if loop.statements[source[0]].constant else source
+def instance_of(source: Source) -> Instance | None:
+    """The instance that a value came from, None if it was there before the loop."""
+    return source if source is not None and len(source) == 2 else None
+
+
+def identity(loop: Loop, source: Source) -> Source:
+    """The source, except that all iterations of a statement that stores a constant are one."""
+    instance = instance_of(source)
+    return (instance[0], -1) if instance is not None and loop.statements[instance[0]].constant else source
 
 
 def serial(plan: Plan, trips: int, terms: Terms, setting: Setting) -> History:
