@@ -20,6 +20,9 @@ class Fact:
     `values` fill the blanks of the rule's sentence.  `cause` is equal for facts (of several rows) with one cause.
     `severity` overrides the rule's own (a pairing that is only suspicious, say).  `static`: true of the text itself,
     whatever the parameters.
+
+    Two fields tie a fact to the run that shows it: `operations` are the operations involved, as (agent, number in its
+    program), the one that goes wrong last; `faults` the faults of the run (`diagnose.repair.signature`) that it names.
     """
 
     code: str
@@ -29,6 +32,8 @@ class Fact:
     cause: Hashable = None
     severity: Severity | None = None
     static: bool = False
+    operations: tuple[tuple[str, int], ...] = ()
+    faults: frozenset[Hashable] = frozenset()
 
     @property
     def key(self) -> tuple[str, Hashable]:
