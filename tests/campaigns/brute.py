@@ -188,9 +188,7 @@ class System:
     def period(slots: int) -> int:
         return slots if slots <= 2 else slots // 2
 
-    def operands(
-        self, stmt: ir.Node, arguments: tuple[int, ...]
-    ) -> Iterable[tuple[ir.Access, int, int, int]]:
+    def operands(self, stmt: ir.Node, arguments: tuple[int, ...]) -> Iterable[tuple[ir.Access, int, int, int]]:
         """Access, slot, part, parts of every operand in memory."""
         if not isinstance(stmt, ir.DataOp):
             return
@@ -309,9 +307,7 @@ class System:
 
 def system(run: Run) -> System:
     """The operations that a run issued, as a system of its own."""
-    issued = {
-        agent: [(op.stmt, op.effect.arguments, op.task) for op in ops] for agent, ops in run.issued.items()
-    }
+    issued = {agent: [(op.stmt, op.effect.arguments, op.task) for op in ops] for agent, ops in run.issued.items()}
     return System(run.compiled.kernel, issued, run.credits)
 
 
