@@ -93,8 +93,10 @@ def _advice(kernel: ir.Kernel, skewed: Skewed, witness: Witness | None) -> str:
     given = dict(witness.values) if witness is not None else {}
     depth = safe_depth(kernel, skewed, Shape(tuple(given.get(p, 0) for p in parameters)))
     text = f"; loop {deepest.loop.var} (stage {deepest.stage}) runs {deepest.depth} iterations ahead"
-    if depth:
-        text += f", the largest safe depth is {depth} (stage {2 if depth <= 2 else depth + 1} or less)"
+    if depth == 1:
+        text += ", the largest safe depth is 1, which no stage asks for"
+    elif depth:
+        text += f", the largest safe depth is {depth} (stage {depth + 1} or less)"
     elif depth == 0:
         text += ", and no smaller depth helps"
     return text + _batches(kernel, skewed, deepest)
