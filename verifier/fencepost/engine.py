@@ -7,17 +7,22 @@ parameter values.  Facts become findings through the rules, and every row gets t
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fencepost import ir
 from fencepost.applicability import applicable
+from fencepost.evidence import evidence
 from fencepost.facts import Fact
 from fencepost.findings import Check, Finding, KernelReport, Row, Severity, Undecided, Verdict
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.options import CheckOptions
 from fencepost.printer import print_expr
+from fencepost.prove.explore import Exploration, explore
 from fencepost.search import Outcome, Search, Seen
+from fencepost.skew_row import skew_row
 from fencepost.trace import steps
 from fencepost.verdicts import overall
 from fencepost_rules.registry import rule
@@ -67,7 +72,10 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
             reason = f"line {first.span.line} could not be read: {first.reason}"
             decision.leave(row, reason, first.span)
     else:
-        _decide(variant, compiled, open_rows, decision, started + options.timeout, options.prove)
+        written: list[Row] = [row for row in open_rows if row is not Row.SKEW]
+        _decide(variant, compiled, written, decision, started + options.timeout, options.prove)
+        if Row.SKEW in rows:
+            _after_skew(variant, options, decision, started + options.timeout)
     checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
     return KernelReport(
         name=kernel.name,
@@ -92,6 +100,7 @@ _NOTHING = {
     Row.BOUNDARY: "no loop and no branch",
     Row.PARTICIPANTS: "no cross-core operation",
     Row.FIFO: "no messages",
+    Row.SKEW: "no pipeline loop",
     Row.PHASES: "no phases",
     Row.PIPELINE: "no annotated pipeline",
 }
@@ -130,20 +139,51 @@ def serial(kernel: ir.Kernel) -> ir.Kernel:
 
 
 def _decide(
-    kernel: ir.Kernel, compiled: Compiled, rows: list[Row], decision: _Decision, deadline: float, prove: bool
+    kernel: ir.Kernel, compiled: Compiled, rows: Sequence[Row], decision: _Decision, deadline: float, prove: bool
 ) -> None:
     outcome = Search(compiled, deadline).run()
     _refute(outcome, rows, decision)
+    open_rows = [row for row in rows if row not in decision.verdicts]
     if outcome.tried == 0:
-        for row in rows:
+        for row in open_rows:
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
         return
-    for row in rows:
-        if row not in decision.verdicts:
-            if not compiled.parameters and not uses_functions(kernel) and outcome.exhausted:
-                decision.decide(row, Verdict.PROVED, "the only shape ran clean")
-            else:
-                decision.leave(row, f"not proved for all values; {_ran(compiled, outcome)}", kernel.span)
+    if not compiled.parameters and not uses_functions(kernel) and outcome.exhausted:
+        for row in open_rows:
+            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, []))
+        return
+    explored = _explore(compiled, deadline) if prove and open_rows else []
+    for row in open_rows:
+        if explored and all(e.proves(row) for e in explored):
+            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, explored))
+        else:
+            decision.leave(row, _why(row, compiled, outcome, explored), kernel.span)
+
+
+def _explore(compiled: Compiled, deadline: float) -> list[Exploration]:
+    """Explore all parameter values, under every credit scheme that the kernel asks for."""
+    asked = compiled.kernel.credits
+    schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
+    if compiled.kernel.fifos:
+        schemes = ("per_slot", "batched") if asked == "both" else (asked,)
+    explored: list[Exploration] = []
+    for scheme in schemes:
+        explored.append(explore(compiled, deadline, credits=scheme))
+        if not explored[-1].closed:
+            break
+    return explored
+
+
+def _why(row: Row, compiled: Compiled, outcome: Outcome, explored: list[Exploration]) -> str:
+    """Why a row is unknown: what could not be decided."""
+    ran = _ran(compiled, outcome)
+    for e in explored:
+        if not e.closed:
+            return f"not proved for all values: {e.reason}; {ran}"
+        if not e.proves(row):
+            kinds = ", ".join(dict.fromkeys(str(t.fault[0]) for t in e.troubles))
+            return f"not proved for all values: a state with {kinds} may be reachable; {ran}"
+    return f"not proved for all values; {ran}"
 
 
 def _ran(compiled: Compiled, outcome: Outcome) -> str:
@@ -152,10 +192,23 @@ def _ran(compiled: Compiled, outcome: Outcome) -> str:
     return f"{what}, the largest {largest}" if largest else what
 
 
+def _after_skew(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
+    """The row about the kernel as the skew pass leaves it."""
+
+    def check(skewed: ir.Kernel) -> KernelReport:
+        left = max(1.0, deadline - time.monotonic())
+        return check_kernel(skewed, replace(options, target=None, values=(), assume=(), timeout=left))
+
+    row = skew_row(kernel, decision.findings, check, _finding, deadline)
+    decision.decide(Row.SKEW, row.verdict, row.evidence)
+    decision.findings += row.findings
+    decision.unknown += row.unknown
+
+
 # ------------------------------------------------------------------------------------------------ refutation
 
 
-def _refute(outcome: Outcome, rows: list[Row], decision: _Decision) -> None:
+def _refute(outcome: Outcome, rows: Sequence[Row], decision: _Decision) -> None:
     seen = [*outcome.facts, *_boundary_facts(outcome)]
     findings = [_finding(s) for s in sorted(seen, key=lambda s: rule(s.fact.code).code)]
     decision.findings += findings

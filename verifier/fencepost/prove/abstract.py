@@ -14,7 +14,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fencepost import ir
-from fencepost.model.program import Compiled, Emit, Enter, Jump, MoveCursor, Next, Program, Require, Set, Stop, Store, Test
+from fencepost.model.program import (
+    Compiled,
+    Emit,
+    Enter,
+    Jump,
+    MoveCursor,
+    Next,
+    Program,
+    Require,
+    Set,
+    Stop,
+    Store,
+    Test,
+)
 from fencepost.prove.structure import Level, Loop, Structure
 from fencepost.prove.values import Form, Interval, Knowledge, Linear, Symbol, Undecided, Value, add, linear, scale
 
@@ -120,9 +133,7 @@ class Stepper:
         values: list[Value] = [Linear(0, ((("p", p), 1),)) for p in self.compiled.parameters]
         return Agent(0, [*values, *self.program.initial])
 
-    def next(
-        self, agent: Agent, world: World, budget: int
-    ) -> tuple[Emit, tuple[int, ...], Value | None] | None:
+    def next(self, agent: Agent, world: World, budget: int) -> tuple[Emit, tuple[int, ...], Value | None] | None:
         """Run to the next operation, which stays to be executed; None at the end of the program.
 
         Raises:

@@ -53,6 +53,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "overrun": (Row.FIFO,),
     "free": (Row.FIFO,),
     "used": (Row.FIFO,),
+    "mutex": (Row.COUNTS,),
 }
 """The rows that a fault puts in doubt.  A contested channel puts all of them in doubt."""
 
@@ -148,9 +149,7 @@ class Explorer:
         self._discover()
         structures = [analyse(compiled, p) for p in compiled.programs]
         self.steppers = [Stepper(compiled, p, s) for p, s in zip(compiled.programs, structures, strict=True)]
-        self.remember = 1 + max(
-            (abs(n.value) for n in ir.walk(compiled.kernel) if isinstance(n, ir.Int) and abs(n.value) <= 64), default=0
-        )
+        self.remember = max((s.remember for s in structures), default=1)
         self.pipes: list[PipeKey] = []
         for program in compiled.programs:
             found: dict[PipeKey, None] = {(program.agent, "S"): None}
@@ -202,8 +201,25 @@ class Explorer:
                     todo.append(branch)
         else:
             self.result.closed = True
+            self._modes()
         self.result.states = len(self.seen)
         return self.result
+
+    def _modes(self) -> None:
+        """Both ends of a pair must name the same mode; which ids meet is known from the effects."""
+        ends: dict[tuple[str, int], dict[type, set[str]]] = {}
+        for effect in self.resolver.effects():
+            stmt = effect.stmt
+            if isinstance(stmt, (ir.SetCross, ir.WaitCross)):
+                core = "cube" if effect.agent == "aic" else "vector"
+                sends = isinstance(stmt, ir.SetCross) or stmt.mode.startswith("INTER")
+                sender = core if sends else "vector" if core == "cube" else "cube"
+                key = (sender, effect.arguments[0] % 16)
+                ends.setdefault(key, {}).setdefault(type(stmt), set()).add(stmt.mode)
+        for key, found in ends.items():
+            sets, waits = found.get(ir.SetCross), found.get(ir.WaitCross)
+            if sets and waits and sets != waits:
+                self.result.troubles.append(Trouble(("modes", *key), {}))
 
     def _check_grown(self) -> None:
         if self.events.grown or len(self.resolver.effects()) > self.effects:
@@ -278,9 +294,7 @@ class Explorer:
                 self._report(("hang", *self._stuck(state)), state)
             return None
 
-    def _execute(
-        self, state: State, number: int, emit: Emit, arguments: tuple[int, ...], task: Value | None
-    ) -> None:
+    def _execute(self, state: State, number: int, emit: Emit, arguments: tuple[int, ...], task: Value | None) -> None:
         stepper = self.steppers[number]
         agent = stepper.program.agent
         effect = self.resolver.effect(agent, emit.site, stepper.program.sites[emit.site], arguments)

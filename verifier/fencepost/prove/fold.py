@@ -74,6 +74,7 @@ class Folder:
             ),
             frozenset(order.tasks.items()),
             frozenset(order.sums.items()),
+            order.held,
             order.freed,
         )
 
@@ -284,7 +285,9 @@ class Folder:
             union(here, place)
             blocked.append(place)
 
-    def _link_arguments(self, here: Place, place: Place, base: Symbol, agent: Agent, structure: Structure, union, blocked) -> None:  # type: ignore[no-untyped-def]  # noqa: E501
+    def _link_arguments(
+        self, here: Place, place: Place, base: Symbol, agent: Agent, structure: Structure, union, blocked
+    ) -> None:  # type: ignore[no-untyped-def]  # noqa: E501
         level, epoch = base[3], base[4]
         if level is None:
             union(here, place)
@@ -389,9 +392,7 @@ class Folder:
                     found.append(argument)
         return found
 
-    def _shift_arguments(
-        self, component: _Component, by: int, agents: list[Agent], world: World, order: Order
-    ) -> None:
+    def _shift_arguments(self, component: _Component, by: int, agents: list[Agent], world: World, order: Order) -> None:
         wanted = set(component.arguments)
 
         def rename(symbol: Symbol) -> Symbol:

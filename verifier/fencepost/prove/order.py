@@ -116,6 +116,7 @@ class Order:
     rings: dict[tuple[int, int], RingState] = field(default_factory=dict)
     tasks: dict[int, tuple[str, Value]] = field(default_factory=dict)  # cell -> core and round of its last write
     sums: dict[int, bool] = field(default_factory=dict)  # cell -> the last phased matmul was Final
+    held: frozenset[tuple[str, int, PipeKey]] = frozenset()  # (agent, mutex, pipe) of explicit locks
     freed: frozenset[tuple[str, str]] = frozenset()  # (agent, value) of popped messages whose slot is free again
 
     def copy(self) -> Order:
@@ -133,6 +134,7 @@ class Order:
             rings,
             dict(self.tasks),
             dict(self.sums),
+            self.held,
             self.freed,
         )
 
@@ -188,6 +190,8 @@ class Order:
             self._values(effect, faults)
         for channel in effect.sets:
             know = self._set(effect, channel, know, faults)
+        if isinstance(effect.stmt, (ir.MutexLock, ir.MutexUnlock)):
+            self._explicit(effect, faults)
         for mutex in effect.unlocks:
             self.locks[agent, mutex, pipe] = know
         self.pipes[pipe] = know
@@ -406,6 +410,19 @@ class Order:
                 state.credits = (*state.credits, know)
         return know
 
+    def _explicit(self, effect: Effect, faults: list[Fault]) -> None:
+        """Explicit locks and unlocks alternate per mutex, in program order."""
+        agent, number = effect.agent, effect.arguments[0]
+        holders = {h for h in self.held if h[:2] == (agent, number)}
+        if isinstance(effect.stmt, ir.MutexLock):
+            if any(h[2] != effect.pipe for h in holders):
+                faults.append(("mutex", effect.stmt.span))
+            self.held = (self.held - holders) | {(agent, number, effect.pipe)}
+        elif not holders:
+            faults.append(("mutex", effect.stmt.span))
+        else:
+            self.held -= holders
+
     def _values(self, effect: Effect, faults: list[Fault]) -> None:
         """Messages used after their slot was freed, in program order."""
         stmt, agent = effect.stmt, effect.agent
@@ -427,6 +444,7 @@ class Order:
         channels = self.events.resolver.channels
         faults: list[Fault] = [("leftover", channels[c].kind, c) for c, tokens in self.tokens.items() if tokens]
         faults += [("phase", cell) for cell, flag in self.flags.items() if flag[0]]
+        faults += [("mutex", number) for _, number, _ in self.held]
         for key, state in self.rings.items():
             if state.messages:
                 faults.append(("messages", key[0]))

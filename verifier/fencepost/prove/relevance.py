@@ -39,7 +39,8 @@ class Relevance:
         order.tokens = {c: tuple(m & self.tokens.get(c, 0) for m in t) for c, t in order.tokens.items() if t}
         order.locks = {k: m & self.locks.get(k, 0) for k, m in order.locks.items()}
         order.flags = {
-            c: (v, up & self.raised.get(c, 0), down & self.lowered.get(c, 0)) for c, (v, up, down) in order.flags.items()
+            c: (v, up & self.raised.get(c, 0), down & self.lowered.get(c, 0))
+            for c, (v, up, down) in order.flags.items()
         }
         for key, ring in order.rings.items():
             ring.messages = tuple((m & self.messages.get(key, 0), t) for m, t in ring.messages)

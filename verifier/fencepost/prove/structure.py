@@ -76,7 +76,7 @@ class Group:
 class Structure:
     """The result for one program.
 
-    `lags[f]` is how far behind the counter the arguments of the unknown function f lie.  `levels[slot]` is the level whose loop counters flow into the slot.  `live[pc]` are the slots that may be read
+    `remember` bounds the constants that symbols are compared with outside loops.  `lags[f]` is how far behind the counter the arguments of the unknown function f lie.  `levels[slot]` is the level whose loop counters flow into the slot.  `live[pc]` are the slots that may be read
     before they are written.  `breaks[pc]` are the slots whose unrelated reassignment is reachable from pc, with the
     slots that the reassignment replaces together.  `entries[pc]`: levels that a reachable Enter starts anew.
     """
@@ -91,6 +91,7 @@ class Structure:
     entries: list[frozenset[Level]]
     calls: list[frozenset[str]]
     lags: dict[str, int]
+    remember: int
     level_of: Callable[[ir.Expr], Level | None]
     depth_of: Callable[[Level | None], int]
 
@@ -130,6 +131,7 @@ class _Analysis:
         self.levels: list[Level | None] = [None] * len(program.slots)
         self.breakers: dict[int, set[int]] = {}
         self.lags: dict[str, int] = {}
+        self.remember = 1
         self.holds: list[set[str]] = [set() for _ in program.slots]
 
     # ------------------------------------------------------------------------------------------ driver
@@ -149,11 +151,7 @@ class _Analysis:
         breaks = self._reach(successors, {pc: frozenset(s) for pc, s in self.breakers.items()})
         entries = self._reach(
             successors,
-            {
-                loop.enter: frozenset([loop.level])
-                for loop in self.loops
-                if loop.level is not None and not loop.linked
-            },
+            {loop.enter: frozenset([loop.level]) for loop in self.loops if loop.level is not None and not loop.linked},
         )
         calls = self._reach(successors, {pc: frozenset(self._functions(i)) for pc, i in enumerate(self.code)})
         return Structure(
@@ -167,6 +165,7 @@ class _Analysis:
             entries,
             calls,
             self.lags,
+            self.remember,
             self.level,
             self.depth,
         )
@@ -514,13 +513,19 @@ class _Analysis:
         for form, sign in ((a, 1), (b, -1)):
             for node, c in form.terms:
                 terms[node] = terms.get(node, 0) + sign * c
-        difference = _Form(tuple((n, c) for n, c in terms.items() if c), a.constant - b.constant, a.bounded or b.bounded)
+        difference = _Form(
+            tuple((n, c) for n, c in terms.items() if c), a.constant - b.constant, a.bounded or b.bounded
+        )
         if difference.terms:
             self._balance(difference, 0, level)
 
     def _balance(self, form: _Form, bound: int, level: Level | None) -> None:
         """The sign of the form matters: its nodes must shift together, and the shift must cancel."""
         form = self._placed(form, level)
+        if level is None and any(
+            n[0] == "symbol" or (n[0] == "slot" and self.holds[int(str(n[1]))]) for n, _ in form.terms
+        ):
+            self.remember = max(self.remember, abs(form.constant) + abs(bound) + 1)
         if len(form.terms) == 1:
             (node, c) = form.terms[0]
             root = self._find(node)
@@ -723,4 +728,3 @@ class _Analysis:
         listed = list(groups.values())
         group_of = {slot: n for n, group in enumerate(listed) for slot in group.slots}
         return listed, group_of
-
