@@ -10,7 +10,7 @@ RESERVED = ("if", "elif", "else", "for", "in", "and", "or", "not", "pass", "brea
 """Words that can never be names in a kernel."""
 
 STATEMENT_WORDS = (
-    "section", "assume", "target", "option", "buffer", "fifo", "ring", "private", "bind", "unsupported",
+    "section", "assume", "target", "option", "buffer", "fifo", "ring", "bind", "unsupported",
     "set_cross_core", "wait_cross_core", "sync_src", "sync_dst", "mutex_lock", "mutex_unlock", "barrier", "sync_all",
     "tpush_to_aiv", "tpush_to_aic", "tfree_to_aiv", "tfree_to_aic",
 )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from fencepost import ir
 from fencepost.frontends.kir.statements import StatementRules
-from fencepost.frontends.kir.values import Assume, Children, Setting, Tuple
+from fencepost.frontends.kir.values import Assume, Bad, Children, Setting, Tuple
 
 if TYPE_CHECKING:
     from lark import Token
@@ -73,25 +73,24 @@ class DeclarationRules(StatementRules):
                 self._error(inner, "the mutex ids of a slot are integers, not tuples")
         return tuple(inner for inner in item.items if not isinstance(inner, Tuple))
 
-    def fifo(self, c: Children) -> ir.Fifo:
-        sender = self._word(c[3], CORES, "a core kind", "':'", "cube")
+    def fifo(self, c: Children) -> ir.Fifo | Bad:
+        sender = self._word(c[3], CORES, "a core kind", "':'", None)
         receiver = self._word(c[5], CORES, "a core kind", "'->'", None)
-        if receiver == sender:
+        if sender is not None and receiver == sender:
             self._error(c[5], f"a FIFO leads from one core kind to the other, not from {sender} to {sender}")
         found = self._attributes(c[7], ("slots", "id", "lanes"), "a fifo")
-        if "slots" not in found.found:
+        slots, lanes = found.expr("slots"), found.expr("lanes")
+        if slots is None:
             self._error(c[0], "a fifo needs its number of slots: ', slots = N'")
-        lanes = found.expr("lanes")
         if lanes is not None and not (isinstance(lanes, ir.Int) and lanes.value in (1, 2)):
             self._error(lanes, "expected the number of vector sub-cores after 'lanes =': 1 or 2")
-        return ir.Fifo(
-            str(c[1]),
-            cast("ir.Core", sender),
-            found.expr("slots") or ir.Int(1),
-            found.expr("id") or ir.Int(0),
-            lanes.value if isinstance(lanes, ir.Int) else 2,
-            span=self._span(c[0], c[7][-1]),
-        )
+            lanes = None
+        span = self._span(c[0], c[7][-1])
+        if sender is None or receiver in (None, sender) or slots is None:
+            self.dropped |= {str(c[1]), "fifo"}
+            return Bad(span)
+        count = lanes.value if isinstance(lanes, ir.Int) else 2
+        return ir.Fifo(str(c[1]), cast("ir.Core", sender), slots, found.expr("id") or ir.Int(0), count, span=span)
 
     def ring(self, c: Children) -> ir.Ring:
         return ir.Ring(str(c[1]), c[3], tuple(str(t) for t in c[6]), span=self._span(c[0], c[7]))

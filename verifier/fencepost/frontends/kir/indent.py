@@ -61,8 +61,8 @@ class Indenter:
                 self.brackets.append(token)
             elif kind in _CLOSE and self.brackets and _OPEN[self.brackets[-1].type] == _CLOSE[kind]:
                 self.brackets.pop()
-            self.previous = token
             yield token
+            self.previous = token  # only now: a token that the parser refuses has a predecessor
         yield from self._text_end()
 
     def _forget_broken(self, token: Token) -> None:

@@ -206,7 +206,7 @@ class KernelParse:
             line, column = token.line or 0, token.column or 0
         if token.type == "":
             token = self._whole_word(token)
-        message = None if token is first or "KERNEL" in accepted else words.misspelt_statement(first)
+        message = None if token is first or words.outside(accepted) else words.misspelt_statement(first)
         if message:
             line, column = first.line or 0, first.column or 0
         else:

@@ -12,7 +12,7 @@ from fencepost.spelling import RESERVED, STATEMENT_WORDS, nearest, one_of, sugge
 if TYPE_CHECKING:
     from lark import Token
 
-LINE_WORDS = (*STATEMENT_WORDS, "for", "if", "elif", "else", "pass", "break", "continue", "assert")
+LINE_WORDS = (*STATEMENT_WORDS, "private", "for", "if", "elif", "else", "pass", "break", "continue", "assert")
 """Words that begin a line."""
 
 STRUCTURE = ("NEWLINE", "INDENT", "DEDENT", "$END")
@@ -77,13 +77,13 @@ def unexpected(token: Token, previous: Token | None, first: Token, accepted: Col
     text, kind = str(token), token.type
     if kind == "":
         return _no_token(text, accepted)
-    if (first.type == "NAME" and str(first) == "kernel") or ("KERNEL" in accepted and text == "kernel"):
+    if first.type == "NAME" and str(first) == "kernel":
         return "a kernel header must begin in column 1"
-    if "KERNEL" in accepted:
+    if outside(accepted):
         return f"expected 'kernel NAME(...):' here, found {describe(token)}{suggestion(text, ['kernel'])}"
     if token is first and kind in ("ELIF", "ELSE"):
         return f"'{text}' without an 'if' above it"
-    if kind == "LARROW" and "COMPARE" in accepted:
+    if kind == "LARROW" and previous is not None and {"AT", "COMMA"}.isdisjoint(accepted):
         return "'<-' is one sign; to compare with a negative value write '< -'"
     if kind == "EQUAL" and "COMPARE" in accepted:
         return "'=' does not compare; write '=='"
@@ -95,7 +95,12 @@ def unexpected(token: Token, previous: Token | None, first: Token, accepted: Col
     if text in RESERVED and "NAME" in accepted:
         return f"{expected}; '{text}' is a reserved word"
     hint = suggestion(text, [_SPELLING[k] for k in accepted if k in _SPELLING]) if text.isidentifier() else ""
-    return f"{expected}, found {describe(token)}{hint}"
+    return f"{expected}{';' if ': ' in expected else ','} found {describe(token)}{hint}"
+
+
+def outside(accepted: Collection[str]) -> bool:
+    """Whether `accepted` is what can stand outside a kernel."""
+    return not {"KERNEL", "$END"}.isdisjoint(accepted)
 
 
 def misspelt_statement(first: Token) -> str | None:
