@@ -69,7 +69,7 @@ def declared(*lines: str) -> list[tuple[int, int, str]]:
         (["x = min()"], (1, 5, "'min' needs arguments")),
         (["x = sub"], (1, 5, "'sub' is undefined in the cube section: only the vector section runs on a sub-core")),
         (["n = 3"], (1, 1, "'n' is a parameter and cannot be assigned; choose another name")),
-        (["LIMIT = 3"], (1, 1, "'LIMIT' is a constant and cannot be assigned; choose another name")),
+        (["READY = 3"], (1, 1, "'READY' is a constant and cannot be assigned; choose another name")),
         (["qk = 3"], (1, 1, "'qk' is a buffer and cannot be assigned")),
         (["block = 3"], (1, 1, "'block' is built in and cannot be assigned; choose another name")),
         (["for m in range(n):", "    pass"], (1, 1, "'m' is a parameter and cannot be assigned; choose another name")),
@@ -159,8 +159,9 @@ def test_a_loop_variable_is_undefined_after_its_loop() -> None:
 
 
 def test_sections_of_one_core_follow_each_other() -> None:
-    text = "kernel k(n):\n  section cube:\n    x = 1\n  section vector:\n    y = 1\n  section cube:\n    z = x\n    w = y\n"
-    assert mistakes(text) == [(8, 9, "unknown name 'y' in the cube section")]
+    text = "kernel k():\n  section cube:\n    x = 1\n  section vector:\n    y = 1\n  section cube:\n    z = x\n"
+    assert mistakes(text) == []
+    assert mistakes(text + "    w = y\n") == [(8, 9, "unknown name 'y' in the cube section")]
     text = "kernel k(n):\n  if n:\n    x = 1\n  else:\n    x = 2\n  section cube:\n    y = x\n  private z = y\n"
     assert mistakes(text) == [(8, 15, "unknown name 'y' in code outside the sections, which the cube runs too")]
 
@@ -271,6 +272,13 @@ def test_declarations_may_follow_their_use() -> None:
     assert mistakes("kernel k(n):\n  assume n < TOP\n  buffer b[TOP] in Vec\n  TOP = 4\n") == []
 
 
+def test_a_constant_that_is_assigned_again_is_a_scalar() -> None:
+    text = "kernel k(n):\n  c = 0\n  section cube:\n    c = c + 1\n"
+    assert mistakes(text) == []
+    message = "'c' is assigned more than once and so a scalar; the number of slots of 'b' can use constants only"
+    assert mistakes(text + "  buffer b[c] in Vec\n") == [(5, 12, message)]
+
+
 def test_a_constant_expression_may_use_anything_constant() -> None:
     text = "(min(LIMIT, 9) if LIMIT == 4 and not 1 > 2 else 0) - READY[1] * -(2) // 2 % 7"
     assert cube(f"for t in range(0, n, {text}):", "    pass") == []
@@ -307,7 +315,8 @@ N, ONE = ir.Name("n"), ir.Int(1)
         (kernel(ir.Assert(ir.Logic("and", (N,)))), "'and' needs two operands"),
         (kernel(ir.Assert(ir.Compare(N, ()))), "a comparison needs two operands"),
         (kernel(ir.Assert(ir.Int(2**64))), "this integer does not fit into 64 bits"),
-        (kernel(buffers=(ir.Buffer("b", "GM", stride=ONE),)), "'b': stride and rows belong together: 'stride BYTES rows N'"),
+        (kernel(buffers=(ir.Buffer("b", "GM", stride=ONE),)),
+         "'b': stride and rows belong together: 'stride BYTES rows N'"),
         (kernel(buffers=(ir.Buffer("b", "GM", addresses=()),)), "'b': 'at' needs an address"),
         (kernel(rings=(ir.Ring("r", ONE, ()),)), "ring 'r' has no field"),
         (kernel(fifos=(ir.Fifo("f", "cube", ONE, lanes=3),)), "fifo 'f' has 1 or 2 lanes, not 3"),

@@ -69,7 +69,7 @@ PIPES = "one of S, MTE1, MTE2, MTE3, M, V, FIX"
          "'set_cross_core' takes no 'mod'; it can have mode and lane; did you mean 'mode'?"),
         ("set_cross_core 1 @ FIX mode = INTRA", 31,
          "expected a mode after 'mode =': one of INTRA_BLOCK, UNICAST_BLOCK, INTER_SUBBLOCK, INTER_BLOCK; "
-         "found 'INTRA'"),
+         "found 'INTRA'; did you mean 'INTRA_BLOCK'?"),
         ("set_cross_core 1 @ FIX mode = INTRA_BLOCK mode = INTRA_BLOCK", 43, "'mode' is given twice"),
         ("set_cross_core 1 @ FIX phase = Final", 24, "'set_cross_core' takes no 'phase'; it can have mode and lane"),
         ("store out <- acc @ FIX phase = Finale", 32,
@@ -139,7 +139,7 @@ def test_one_mistake_in_a_section(line: str, column: int, message: str) -> None:
          "expected the number of vector sub-cores after 'lanes =': 1 or 2"),
         ("fifo f: vektor -> cube, slots = 2", 9, "expected a core kind after ':': cube or vector; found 'vektor'; "
          "did you mean 'vector'?"),
-        ("target a4", 8, "expected a target after 'target': one of a5, a3, a2; found 'a4'"),
+        ("target a4", 8, "expected a target after 'target': one of a5, a3, a2; found 'a4'; did you mean 'a5'?"),
         ("option auto_mutex = of", 21,
          "expected a value after 'auto_mutex =': on or off; found 'of'; did you mean 'off'?"),
         ("option credit = both", 8, "expected an option after 'option': auto_mutex or credits; found 'credit'; "

@@ -85,6 +85,7 @@ class Names:
         self.integers: set[str] = {*kernel.parameters, *ir.BUILTINS}
         self._static: set[str] = {*kernel.parameters, "block"}
         self.tuples: set[str] = set()
+        self._scalars = {item.name for item in kernel.body if isinstance(item, ir.Assign)}
         self.kinds: dict[str, str] = {}
         self.mistakes: list[Mistake] = []
         self._values: dict[str, int | None] = {}
@@ -268,6 +269,8 @@ class Names:
             text = f"the constant '{name}' is defined only below; a constant can use earlier ones"
         elif name in self.kinds:
             text = f"'{name}' is a {self.kinds[name]}, not an integer"
+        elif name in self._scalars and not unset:
+            text = f"'{name}' is assigned more than once and so a scalar; {where} can use constants only"
         elif name in loops:
             text = f"the loop variable '{name}' is undefined after its loop"
         elif name in unset:

@@ -24,7 +24,7 @@ def is_name(text: str) -> bool:
     return _NAME.match(text) is not None
 
 
-def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
+def nearest(word: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
     """The known word that `word` most likely means, or None; `cutoff` is difflib's least similarity."""
     if not word or len(word) > 100:
         return None
@@ -32,8 +32,13 @@ def nearest(word: str, known: Iterable[str], cutoff: float = 0.7) -> str | None:
     for candidate in candidates:
         if candidate.lower() == word.lower() and candidate != word:
             return candidate
-    found = get_close_matches(word, candidates, 1, cutoff)
+    found = get_close_matches(word, candidates, 1, cutoff) or [c for c in candidates if _one_off(word, c)]
     return found[0] if found and found[0] != word else None
+
+
+def _one_off(word: str, other: str) -> bool:
+    """Whether two short words differ in one character (difflib's ratio says little about them)."""
+    return 1 < len(word) == len(other) < 4 and sum(a != b for a, b in zip(word, other, strict=True)) == 1
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
