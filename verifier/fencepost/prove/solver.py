@@ -1,0 +1,101 @@
+"""The solver: is this SMT-LIB text unsatisfiable?  The only module that imports z3.
+
+Texts are parsed by the solver itself, so that what is printed into a certificate is what was checked.  Effort is
+limited by `rlimit` (repeatable) and, as a last resort, by wall-clock time.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal
+
+Answer = Literal["unsat", "sat", "unknown"]
+
+RLIMIT = 3_000_000
+"""Default effort per query; about a second on a slow machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer to one query.
+
+    `model` maps constants to integers, and `points` maps (function, arguments) to integers, when the answer is "sat".
+    `reason` says why the answer is "unknown".
+    """
+
+    answer: Answer
+    model: dict[str, int] = field(default_factory=dict)
+    points: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
+    reason: str = ""
+
+
+@cache
+def _z3() -> Any:
+    import z3
+
+    return z3
+
+
+def version() -> str:
+    """The solver's name and version."""
+    return f"z3 {_z3().get_version_string()}"
+
+
+def check(text: str, deadline: float | None = None, rlimit: int = RLIMIT, seed: int = 0) -> Verdict:
+    """Decide declarations and assertions given as SMT-LIB text.
+
+    Args:
+        deadline: a time of `time.monotonic()` after which the answer is "unknown".
+        rlimit: the largest effort, in z3's own units; repeatable for one version.
+        seed: the random seed.
+
+    Raises:
+        ValueError: the text is not SMT-LIB, or names something that it does not declare.
+    """
+    z3 = _z3()
+    solver = z3.SimpleSolver()
+    solver.set("rlimit", rlimit)
+    if seed:
+        solver.set("random_seed", seed)
+    if deadline is not None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return Verdict("unknown", reason="the time limit was reached")
+        solver.set("timeout", max(1, int(left * 1000)))
+    try:
+        solver.from_string(text)
+        answer = solver.check()
+    except z3.Z3Exception as error:
+        message = error.args[0] if error.args else error
+        raise ValueError(message.decode() if isinstance(message, bytes) else str(message)) from None
+    if answer == z3.unsat:
+        return Verdict("unsat")
+    if answer == z3.sat:
+        return _model(z3, solver.model())
+    return Verdict("unknown", reason=_reason(solver.reason_unknown(), deadline))
+
+
+def _reason(text: str, deadline: float | None) -> str:
+    if deadline is not None and time.monotonic() >= deadline:
+        return "the time limit was reached"
+    if "resource" in text or "canceled" in text or "rlimit" in text:
+        return "the effort limit was reached"
+    return f"the solver gave up ({text})"
+
+
+def _model(z3: Any, model: Any) -> Verdict:
+    values: dict[str, int] = {}
+    points: dict[tuple[str, tuple[int, ...]], int] = {}
+    for declaration in model.decls():
+        found = model[declaration]
+        name = declaration.name()
+        if declaration.arity() == 0:
+            if z3.is_int_value(found):
+                values[name] = found.as_long()
+            continue
+        for row in found.as_list()[:-1]:
+            if all(map(z3.is_int_value, row)):
+                points[name, tuple(a.as_long() for a in row[:-1])] = row[-1].as_long()
+    return Verdict("sat", values, points)
