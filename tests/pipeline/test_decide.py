@@ -51,7 +51,7 @@ def _plans(seeds: range, opaque: bool) -> list[tuple[int, Plan]]:
 
 def test_random_loops() -> None:
     counts: Counter[Verdict] = Counter()
-    for seed, plan in _plans(range(600), opaque=False):
+    for seed, plan in _plans(range(300), opaque=False):
         decision = decide(plan)
         counts[decision.verdict] += 1
         for trips in range(24 if seed % 10 == 0 else 9):
@@ -60,13 +60,13 @@ def test_random_loops() -> None:
                 if decision.verdict is Verdict.REFUTED:
                     assert decision.failures[0].outcome.trips == trips, f"seed {seed}"
                 break
-    assert counts[Verdict.PROVED] > 100 and counts[Verdict.REFUTED] > 100
+    assert counts[Verdict.PROVED] > 60 and counts[Verdict.REFUTED] > 60
     assert counts[Verdict.UNKNOWN] <= counts.total() // 100
 
 
 def test_random_loops_with_unknown_conditions_and_slots() -> None:
     counts: Counter[Verdict] = Counter()
-    for seed, plan in _plans(range(250), opaque=True):
+    for seed, plan in _plans(range(120), opaque=True):
         decision = decide(plan)
         counts[decision.verdict] += 1
         if decision.verdict is Verdict.PROVED:
@@ -78,17 +78,17 @@ def test_random_loops_with_unknown_conditions_and_slots() -> None:
 def test_dependence_test_is_sound() -> None:
     """Where all orders are kept, both programs agree from the last stage on."""
     kept = 0
-    for seed, plan in _plans(range(3000, 3300), opaque=False):
+    for seed, plan in _plans(range(3000, 3120), opaque=False):
         if plan.rewritten and lost_order(plan) is None:
             kept += 1
             for trips in range(max(plan.last_stage, 0), 9):
                 assert not outcome(plan, trips, Setting()).differs, f"seed {seed}, {trips} trips"
-    assert kept > 50
+    assert kept > 20
 
 
 def test_exploration_equals_single_runs() -> None:
     """Sharing the steady steps between trip counts changes nothing."""
-    for _, plan in _plans(range(5000, 5040), opaque=False):
+    for _, plan in _plans(range(5000, 5020), opaque=False):
         ahead = horizon(plan)
         if plan.rewritten and isinstance(ahead, Horizon):
             for result in Exploration(plan, ahead.tail, Setting()).run(min(ahead.trips, 40)):

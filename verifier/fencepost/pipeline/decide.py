@@ -8,31 +8,24 @@ difference is reported only for a trip count at which both programs were run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
-from math import prod
 
-from fencepost import ir
 from fencepost.findings import Verdict
 from fencepost.model.functions import FunctionTable
 from fencepost.pipeline.explore import Exploration, Outcome, agreement, outcome
-from fencepost.pipeline.horizon import Horizon, horizon, slots_of
-from fencepost.pipeline.model import Access, At, Somewhere
+from fencepost.pipeline.horizon import Horizon, horizon
 from fencepost.pipeline.order import Lost, lost_order, repeats
 from fencepost.pipeline.schedule import Plan
-from fencepost.pipeline.sequence import ALWAYS, All, Compared, Guard, Not, Opaque, Sequence, opaque_parts
-from fencepost.pipeline.setting import ITERATION, Setting
+from fencepost.pipeline.sequence import Opaque
+from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.trips import ANY_TRIPS, Trips, Unclear
+from fencepost.pipeline.unknowns import few_trips_undecided, settled, unknown_parts, waits_undecided
 
 _MAX_RUN = 20_000
 """Statements that a single run for a witness may execute."""
 
 _MAX_INVARIANTS = 4
-
-_MAX_CASES = 300
-"""Combinations of unknown conditions and slots that are all tried."""
-
 
 _TABLES: tuple[tuple[int | None, int], ...] = ((None, 1), (None, 0), (0, 1), (1, 1), (2, 1), (0, 1 << 30))
 """Interpretations of unknown functions that the search for a witness tries: seed (None: all points alike), largest."""
@@ -76,7 +69,7 @@ def decide(plan: Plan, trips: Trips = ANY_TRIPS) -> Decision:
 
 
 def _invariants(plan: Plan) -> list[Opaque]:
-    parts = (part for slot in plan.slots for part in opaque_parts(plan.statement(slot).guard))
+    parts = (part for slot in plan.slots for part in unknown_parts(plan.statement(slot)))
     return [part for part in dict.fromkeys(parts) if part.invariant]
 
 
@@ -84,32 +77,15 @@ def _by_cases(plan: Plan, trips: Trips, invariants: list[Opaque]) -> Decision:
     decisions = []
     for truths in product((True, False), repeat=len(invariants)):
         case = trips
-        known: dict[Opaque, Guard] = {}
         for part, truth in zip(invariants, truths, strict=True):
             case = case.given(part.expr, truth)
-            known[part] = ALWAYS if truth else Not(ALWAYS)
-        if case.least(0) is None:
-            continue
-        statements = tuple(replace(s, guard=_renamed(s.guard, known)) for s in plan.loop.statements)
-        decisions.append(_decide(plan.altered(replace(plan.loop, statements=statements)), case))
+        if case.least(0) is not None:
+            decisions.append(_decide(settled(plan, dict(zip(invariants, truths, strict=True))), case))
     for verdict in (Verdict.REFUTED, Verdict.UNKNOWN):
         for decision in decisions:
             if decision.verdict is verdict:
                 return decision
     return decisions[0] if decisions else Decision(Verdict.VACUOUS, "no parameters reach the loop")
-
-
-def _renamed(guard: Guard, parts: Mapping[Opaque, Guard]) -> Guard:
-    """The guard with other guards for some of its parts."""
-    match guard:
-        case Opaque():
-            return parts.get(guard, guard)
-        case Not(operand):
-            return Not(_renamed(operand, parts))
-        case All(operands):
-            return All(tuple(_renamed(o, parts) for o in operands))
-        case Compared():
-            return guard
 
 
 def _decide(plan: Plan, trips: Trips) -> Decision:
@@ -200,7 +176,7 @@ def _far(plan: Plan, trips: Trips, count: int) -> Decision:
 def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str) -> Decision:
     """Not everything repeats: rely on the dependence test, or look for a witness among small trip counts."""
     if lost is None:
-        missing = _waits_undecided(plan) or _few_trips_undecided(plan, trips)
+        missing = waits_undecided(plan) or few_trips_undecided(plan, trips)
         if missing is None:
             return Decision(Verdict.PROVED, _DEPENDENCES)
     else:
@@ -227,86 +203,3 @@ def lost_in_words(plan: Plan, lost: Lost) -> str:
         return f"{first} may use {lost.buffer} as another iteration left it, in another version"
     later = f" for the iteration {lost.distance} later" if lost.distance else ""
     return f"{first} may run after {second}{later}, both on {lost.buffer}"
-
-
-def _waits_undecided(plan: Plan) -> str | None:
-    """Try to show that waits are strong enough even if all conditions hold and unknown slots are one slot."""
-    if not any(slot.is_async for slot in plan.slots):
-        return None
-    loop = plan.loop
-    vague = {b.name for b in loop.buffers if b.name in loop.written and isinstance(slots_of(plan, b), str)}
-
-    def coarse(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
-        return tuple(Access(a.buffer, At(Sequence.constant(0))) if a.buffer in vague else a for a in accesses)
-
-    statements = tuple(
-        replace(
-            s,
-            reads=coarse(s.reads),
-            writes=coarse(s.writes),
-            guard=ALWAYS if opaque_parts(s.guard) else s.guard,
-        )
-        for s in loop.statements
-    )
-    rough = plan.altered(replace(loop, statements=statements, after=coarse(loop.after)))
-    ahead = horizon(rough)
-    if isinstance(ahead, str):
-        return ahead
-    if any(o.hazard for o in Exploration(rough, ahead.tail, Setting()).run(ahead.trips)):
-        return "an asynchronous copy may be read before it was awaited, depending on conditions that are not known"
-    return None
-
-
-def _few_trips_undecided(plan: Plan, trips: Trips) -> str | None:
-    """All orders are kept, but with few trips some statements run twice: try those with all values of the unknowns."""
-    if not repeats(plan):
-        return None
-    last = plan.last_stage
-    twice = plan.statement(repeats(plan)[0]).label
-    why = f"{twice} runs twice when there are fewer than {last} trips, and what it then does depends on unknown values"
-    free, conditions, slots = _freed(plan)
-    for count in range(last):
-        if trips.setting(count) is None:
-            continue
-        # An unknown slot is one of the slots that are used otherwise, or one of as many new ones as there are unknowns.
-        used = {c for s in free.loop.statements for a in (*s.reads, *s.writes) for c in _fixed(a, count + last)}
-        values = [*used, *range(max(used, default=0) + 1, max(used, default=0) + 1 + len(slots) * count)]
-        domains = {(name, (i,)): [0, 1] for name in conditions for i in range(count)}
-        domains.update({(name, (i,)): values for name in slots for i in range(count)})
-        if prod(len(d) for d in domains.values()) > _MAX_CASES:
-            return why
-        for chosen in product(*domains.values()):
-            table = FunctionTable(dict(zip(domains, chosen, strict=True)))
-            if outcome(free, count, Setting({}, table)).wrong:
-                return why
-    return None
-
-
-def _freed(plan: Plan) -> tuple[Plan, list[str], list[str]]:
-    """The plan with an arbitrary function of the iteration for each unknown condition and slot, and their names."""
-    names: dict[ir.Expr, str] = {}
-
-    def function(expr: ir.Expr, kind: str) -> ir.Expr:
-        return ir.Call(names.setdefault(expr, f"#{kind}{len(names)}"), (ir.Name(ITERATION),))
-
-    def free(access: Access) -> Access:
-        if isinstance(access.index, Somewhere) and access.buffer in plan.loop.written & plan.visible[0]:
-            return Access(access.buffer, Somewhere(function(access.index.expr, "slot")))
-        return access
-
-    statements = tuple(
-        replace(
-            s,
-            guard=_renamed(s.guard, {p: Opaque(function(p.expr, "if")) for p in opaque_parts(s.guard)}),
-            reads=tuple(free(a) for a in s.reads),
-            writes=tuple(free(a) for a in s.writes),
-        )
-        for s in plan.loop.statements
-    )
-    found = list(names.values())
-    altered = plan.altered(replace(plan.loop, statements=statements))
-    return altered, [n for n in found if n.startswith("#if")], [n for n in found if n.startswith("#slot")]
-
-
-def _fixed(access: Access, iterations: int) -> set[int]:
-    return {access.index.cell(i) for i in range(iterations)} if isinstance(access.index, At) else {0}

@@ -60,7 +60,8 @@ def horizon(plan: Plan) -> Horizon | str:
         buffers, slots = frozenset(plan.loop.buffer), plan.slots
     for slot in slots:
         text = plan.statement(slot)
-        shape = shape.joined(text.guard.shape())
+        for guard in text.guards:
+            shape = shape.joined(guard.shape())
         if not shape.regular:
             return f"the condition of {text.label} is not known"
     period, head, spread = lcm(shape.period, *plan.versions.values()), shape.head, 0

@@ -38,8 +38,11 @@ Index: TypeAlias = Whole | At | Somewhere
 
 @dataclass(frozen=True, slots=True)
 class Access:
+    """`rough`: the cells are a guess (too many rather than too few), so no difference found through them is certain."""
+
     buffer: str
     index: Index = Whole()
+    rough: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,17 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A part of a statement that consists of several operations; what it does is described as for a statement."""
+
+    reads: tuple[Access, ...] = ()
+    writes: tuple[Access, ...] = ()
+    guard: Guard = ALWAYS
+    cellwise: bool = False
+    constant: bool = False
+
+
+@dataclass(frozen=True)
 class Statement:
     """One statement at the top level of the body.
 
@@ -66,7 +80,8 @@ class Statement:
     value has no side effect.  `cellwise`: the value of cell j depends on cell j of the first read only, not on its
     other cells.  `constant`: stores the same value in every iteration.  `plain`: no branch and no inner loop of
     unknown length inside, so the compiler can count commits in it.  `copy`: moves data from global to on-chip memory
-    and does nothing else.
+    and does nothing else.  `inner` are the operations of a statement with several, in order; `reads` and `writes` are
+    then those of all of them.
     """
 
     label: str
@@ -80,7 +95,34 @@ class Statement:
     constant: bool = False
     plain: bool = True
     copy: bool = False
+    inner: tuple[Step, ...] = ()
     span: Span = NOWHERE
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The operations of the statement, in order."""
+        return self.inner or (Step(self.reads, self.writes, ALWAYS, self.cellwise, self.constant),)
+
+    @property
+    def guards(self) -> tuple[Guard, ...]:
+        """All conditions in the statement."""
+        return self.guard, *(step.guard for step in self.inner)
+
+    @cached_property
+    def exposed(self) -> tuple[Access, ...]:
+        """The reads that may see what the statement itself did not write just before."""
+        found = []
+        for n, step in enumerate(self.steps):
+            earlier = [w for s in self.steps[:n] if s.guard in (ALWAYS, step.guard) for w in s.writes]
+            found += [r for r in step.reads if not any(covers(w, r) for w in earlier)]
+        return tuple(found)
+
+
+def covers(write: Access, read: Access) -> bool:
+    """Whether `write` surely fills, in the same iteration, all that `read` reads."""
+    if write.buffer != read.buffer or write.rough:
+        return False
+    return isinstance(write.index, Whole) or write.index == read.index
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fencepost.pipeline.model import Access, At, Statement, Whole
+from fencepost.pipeline.model import Access, At, Statement, covers
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.sequence import ALWAYS
 
@@ -102,7 +102,7 @@ def _not_renamed(plan: Plan, buffer: str, slots: tuple[Slot, ...]) -> Iterator[L
         writer = next(s for s in plan.slots if any(a.buffer == buffer for a in plan.statement(s).writes))
         yield Lost(buffer, writer.number, writer.number, None)
     for n, slot in enumerate(slots):
-        for read in plan.statement(slot).reads:
+        for read in plan.statement(slot).exposed:
             if read.buffer == buffer and not any(_covers(plan, earlier, slot, read) for earlier in slots[:n]):
                 yield Lost(buffer, slot.number, slot.number, None)
 
@@ -111,5 +111,5 @@ def _covers(plan: Plan, earlier: Slot, slot: Slot, read: Access) -> bool:
     """Whether `earlier` surely writes, in the same iteration, all that `read` reads."""
     writer, reader = plan.statement(earlier), plan.statement(slot)
     return writer.guard in (ALWAYS, reader.guard) and any(
-        w.buffer == read.buffer and (isinstance(w.index, Whole) or w.index == read.index) for w in writer.writes
+        step.guard == ALWAYS and any(covers(w, read) for w in step.writes) for step in writer.steps
     )

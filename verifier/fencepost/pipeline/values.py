@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
-from fencepost.pipeline.model import Access, At, Loop, Somewhere, Whole
+from fencepost.pipeline.model import Access, At, Loop, Somewhere, Step, Whole
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.setting import Setting
 
@@ -27,9 +27,8 @@ Source: TypeAlias = Instance | Cell | None
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A cell that was read: which access of the statement it belongs to, and where the value came from."""
+    """A cell that was read, and where the value came from."""
 
-    access: int
     cell: Cell
     source: Source
 
@@ -92,6 +91,18 @@ def cells(loop: Loop, access: Access, version: int, iteration: int, setting: Set
             return [(access.buffer, version, place if count is None else place % count)]
 
 
+@dataclass(slots=True)
+class _Done:
+    """An execution under way."""
+
+    instance: Instance
+    part: str
+    step: int
+    reads: list[Read] = field(default_factory=list)
+    written: list[Cell] = field(default_factory=list)
+    early: list[tuple[Cell, Instance]] = field(default_factory=list)
+
+
 class Machine:
     """One of the two programs while it runs.
 
@@ -150,34 +161,45 @@ class Machine:
         text = self.plan.statement(slot)
         if not text.guard.holds(iteration, self.trips, self.setting):
             return
-        reads: list[Read] = []
-        inputs: list[tuple[int, ...]] = []
-        for n, access in enumerate(text.reads):
-            found = [(cell, *self._look(cell)) for cell in self._cells(access, iteration)]
-            reads += [Read(n, cell, source) for cell, _, source in found]
-            inputs.append(tuple(value for _, value, _ in found))
-        early = self._in_flight(r.cell for r in reads) if self.flying else ()
-        for n, definition in enumerate(self.plan.scalars[slot.number], len(text.reads)):
+        instance = (slot.number, iteration)
+        done = _Done(instance, part, count)
+        scalars = []
+        for definition in self.plan.scalars[slot.number]:
             scalar = (f"={self.loop.statements[definition].bind}", 0, 0)
             value, source = self.memory.get(scalar, (self.terms.number(None), None))
-            reads.append(Read(n, scalar, source))
-            inputs.append((value,))
-        instance = (slot.number, iteration)
-        what = identity(self.loop, instance)
+            done.reads.append(Read(scalar, source))
+            scalars.append(value)
+        for place, step in enumerate(text.steps):
+            if step.guard.holds(iteration, self.trips, self.setting):
+                self._operate(done, place, step, scalars, slot.is_async and self.pipelined)
         if text.bind is not None:
-            self.memory[(f"={text.bind}", 0, 0)] = (self.terms.number((what, tuple(inputs))), instance)
-        written: list[Cell] = []
-        for n, access in enumerate(text.writes):
+            inputs = tuple(self._look(cell)[0] for a in text.reads for cell in self._cells(a, iteration))
+            term = (instance, inputs, *scalars)
+            self.memory[(f"={text.bind}", 0, 0)] = (self.terms.number(term), instance)
+        reads, written, early = tuple(done.reads), tuple(done.written), tuple(done.early)
+        self.executions.append(Execution(instance, part, count, reads, written, early))
+
+    def _operate(self, done: _Done, place: int, step: Step, scalars: list[int], is_async: bool) -> None:
+        iteration = done.instance[1]
+        inputs: list[tuple[int, ...]] = []
+        for access in step.reads:
+            found = [(cell, *self._look(cell)) for cell in self._cells(access, iteration)]
+            done.reads += [Read(cell, source) for cell, _, source in found]
+            inputs.append(tuple(value for _, value, _ in found))
+            if self.flying:
+                done.early += [f for f in self._in_flight(cell for cell, _, _ in found) if f[1] != done.instance]
+        what = (done.instance[0], -1 if step.constant else iteration, place)
+        for n, access in enumerate(step.writes):
             targets = self._cells(access, iteration)
             for k, cell in enumerate(targets):
                 parts = inputs
-                if text.cellwise and inputs and len(inputs[0]) == len(targets) > 1:
+                if step.cellwise and inputs and len(inputs[0]) == len(targets) > 1:
                     parts = [(inputs[0][k],), *inputs[1:]]
-                self.memory[cell] = (self.terms.number((what, n, k, tuple(parts))), instance)
-                if slot.is_async and self.pipelined:
-                    self.flying[cell] = self.committed, instance
-            written += targets
-        self.executions.append(Execution(instance, part, count, tuple(reads), tuple(written), early))
+                term = (what, n, k, tuple(parts), *scalars)
+                self.memory[cell] = (self.terms.number(term), done.instance)
+                if is_async:
+                    self.flying[cell] = self.committed, done.instance
+            done.written += targets
 
     def _in_flight(self, cells: Iterable[Cell]) -> tuple[tuple[Cell, Instance], ...]:
         flying = ((cell, self.flying[cell]) for cell in cells if cell in self.flying)
