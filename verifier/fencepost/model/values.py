@@ -72,7 +72,10 @@ class Freed:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """A data operation: what it read (numbers, in order) and the numbers of its results."""
+    """A data operation: what it read (numbers, in order) and the numbers of its results.
+
+    A copy from name to name is none: both hold one value.  A store that gives its tensor back gives the same tensor.
+    """
 
     op: str
     at: tuple[int, ...]
@@ -153,6 +156,9 @@ class _Run:
         return number
 
     def _compute(self, stmt: ir.DataOp, arguments: tuple[int, ...]) -> None:
+        if stmt.op == "copy" and self._named(stmt.writes) and self._named(stmt.reads):
+            self.known[stmt.writes[0].name] = self._read(stmt.reads[0].name)
+            return
         operands = iter(arguments)
         places: list[Hashable] = []
         for access in (*stmt.writes, *stmt.reads):
@@ -164,10 +170,22 @@ class _Run:
         at = tuple(operands)
         written, read = places[: len(stmt.writes)], places[len(stmt.writes) :]
         sources = tuple(self._read(place) for place in read)
-        results = tuple(self.values.number((stmt.op, at, sources, i)) for i in range(len(written)))
+        if is_store(stmt) and len(sources) > 1 and self._named(stmt.writes):
+            results: tuple[int, ...] = (sources[-1],)
+        else:
+            results = tuple(self.values.number((stmt.op, at, sources, i)) for i in range(len(written)))
         for place, number in zip(written, results, strict=True):
             self.known[place] = number
         self.events.append(Computed(stmt.op, at, sources, results, stmt))
 
 
-__all__ = ["Computed", "Event", "Fifo", "Freed", "Received", "Sent", "Values", "trace"]
+    def _named(self, accesses: tuple[ir.Access, ...]) -> bool:
+        return len(accesses) == 1 and accesses[0].name not in self.buffers
+
+
+def is_store(stmt: ir.DataOp) -> bool:
+    """Whether an operation writes memory that outlives the kernel, by its name or because it gives no value."""
+    return not stmt.writes or stmt.op.startswith(("store", "assemble", "atomic", "mscatter"))
+
+
+__all__ = ["Computed", "Event", "Fifo", "Freed", "Received", "Sent", "Values", "is_store", "trace"]

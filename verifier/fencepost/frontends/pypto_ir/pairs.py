@@ -16,6 +16,7 @@ from fencepost.findings import InputError
 from fencepost.frontends.pypto_ir.body import read_body
 from fencepost.frontends.pypto_ir.context import WHILE_LIMIT, Context, Message, Pipe, Shared
 from fencepost.frontends.pypto_ir.expressions import Expressions, Unreadable
+from fencepost.frontends.pypto_ir.meaning import with_meanings
 from fencepost.frontends.pypto_ir.operations import FREE, MESSAGES, POP, PUSH, SYNCHRONISATION
 from fencepost.frontends.pypto_ir.program import Function, Module, NotConstant, Program
 from fencepost.frontends.pypto_ir.scope import Known, Meaning, NewNames, Scope, Variable
@@ -153,7 +154,9 @@ class KernelReader:
             pipes += [(half.core, pipe) for pipe in context.pipes]
         if self.errors:
             return None
-        sections = _with_modes(sections)
+        sections, meant = with_meanings(_with_modes(sections))
+        if meant:
+            self.shared.assume("a popped value means the pushed value that the compiler named it after")
         sections += self._missing(sections)
         first = (self.pair.group or self.pair.halves[0].function).node
         fifos = self._fifos(messages, pipes)
