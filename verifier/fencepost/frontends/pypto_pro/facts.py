@@ -12,7 +12,6 @@ from math import gcd
 from fencepost import ir
 from fencepost.frontends.pypto_pro.simplify import Body
 
-_DEPTH = 12
 BOTH = frozenset((0, 1))
 
 
@@ -35,6 +34,8 @@ class Facts:
     active: dict[int, frozenset[int]] = field(default_factory=dict)  # operation -> sub-cores that run it
     tuples: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _multiples: dict[str, int] = field(default_factory=dict)
+    _known: dict[tuple[str, int], int | None] = field(default_factory=dict)
+    _ranges: dict[str, tuple[int | None, int | None]] = field(default_factory=dict)
     _dependent: set[str] = field(default_factory=set)
     _dependent_fields: set[tuple[str, str]] = field(default_factory=set)
 
@@ -70,14 +71,13 @@ class Facts:
 
     def _watch(self, body: Body, active: frozenset[int]) -> None:
         """Note which sub-cores can reach each statement."""
-        if active == BOTH and not self.active:
-            self.values = {n: v for n, v in self.values.items()}
         fresh_values: dict[str, list[Given]] = {}
         fresh_fields: dict[tuple[str, str], list[Given]] = {}
         self._visit(body, active, fresh_values, fresh_fields)
         kept = {n: g for n, g in self.values.items() if n not in fresh_values}
         self.values = {**kept, **fresh_values}
         self.fields = fresh_fields
+        self._known.clear()
 
     def _visit(
         self,
@@ -106,29 +106,24 @@ class Facts:
 
     # ------------------------------------------------------------------------------------------------ values per sub-core
 
-    def at(self, expr: ir.Expr, sub: int, depth: int = _DEPTH) -> int | None:
+    def at(self, expr: ir.Expr, sub: int) -> int | None:
         """The value of an expression on sub-core `sub`, if it has the same one always."""
-        if depth < 0:
-            return None
         match expr:
             case ir.Int(value=value):
                 return value
             case ir.Name(id="sub"):
                 return sub
             case ir.Name(id=name):
-                if name in self.loops or name in self.opaque or name not in self.values:
-                    return None
-                found = {self.at(g.value, sub, depth - 1) for g in self.values[name] if sub in g.active}
-                return found.pop() if len(found) == 1 else None
+                return self._name_at(name, sub)
             case ir.Unary(op=op, operand=operand):
-                inner = self.at(operand, sub, depth)
+                inner = self.at(operand, sub)
                 return None if inner is None else -inner if op == "-" else int(inner == 0)
             case ir.Binary(op=op, left=left, right=right):
-                return self._binary(op, self.at(left, sub, depth), self.at(right, sub, depth))
+                return self._binary(op, self.at(left, sub), self.at(right, sub))
             case ir.Compare(first=first, rest=rest):
-                value = self.at(first, sub, depth)
+                value = self.at(first, sub)
                 for symbol, operand in rest:
-                    other = self.at(operand, sub, depth)
+                    other = self.at(operand, sub)
                     if value is None or other is None:
                         return None
                     if not _holds(symbol, value, other):
@@ -136,22 +131,32 @@ class Facts:
                     value = other
                 return 1
             case ir.Logic(op=op, operands=operands):
-                parts = [self.at(o, sub, depth) for o in operands]
+                parts = [self.at(o, sub) for o in operands]
                 if op == "and":
                     return 0 if any(p == 0 for p in parts) else None if None in parts else 1
                 return 1 if any(p not in (0, None) for p in parts) else None if None in parts else 0
             case ir.Choose(condition=condition, then=then, other=alternative):
-                test = self.at(condition, sub, depth)
-                return None if test is None else self.at(then if test else alternative, sub, depth)
+                test = self.at(condition, sub)
+                return None if test is None else self.at(then if test else alternative, sub)
             case ir.Call(function="min" | "max" as name, arguments=arguments):
-                known = [self.at(a, sub, depth) for a in arguments]
+                known = [self.at(a, sub) for a in arguments]
                 numbers = [k for k in known if k is not None]
                 return None if len(numbers) != len(known) else min(numbers) if name == "min" else max(numbers)
             case ir.Item(name=name, index=index):
-                place = self.at(index, sub, depth)
+                place = self.at(index, sub)
                 items = self.tuples.get(name, ())
                 return items[place] if place is not None and 0 <= place < len(items) else None
         return None
+
+    def _name_at(self, name: str, sub: int) -> int | None:
+        if name in self.loops or name in self.opaque or name not in self.values:
+            return None
+        key = (name, sub)
+        if key not in self._known:
+            self._known[key] = None  # what depends on itself has no steady value
+            found = {self.at(g.value, sub) for g in self.values[name] if sub in g.active}
+            self._known[key] = found.pop() if len(found) == 1 else None
+        return self._known[key]
 
     @staticmethod
     def _binary(op: str, a: int | None, b: int | None) -> int | None:
@@ -206,49 +211,54 @@ class Facts:
 
     # ----------------------------------------------------------------------------------------------------------- ranges
 
-    def highest(self, expr: ir.Expr, depth: int = _DEPTH) -> int | None:
+    def highest(self, expr: ir.Expr) -> int | None:
         """An upper bound of the expression, if one is known."""
-        return self._range(expr, depth)[1]
+        return self._range(expr)[1]
 
-    def _range(self, expr: ir.Expr, depth: int) -> tuple[int | None, int | None]:
-        if depth < 0:
-            return None, None
+    def _range(self, expr: ir.Expr) -> tuple[int | None, int | None]:
         match expr:
             case ir.Int(value=value):
                 return value, value
             case ir.Name(id="sub"):
                 return 0, 1
             case ir.Name(id=name):
-                parts = [self._range(g.value, depth - 1) for g in self.values.get(name, ())]
-                for loop in self.loops.get(name, ()):
-                    if not isinstance(loop.step, ir.Int) or loop.step.value <= 0:
-                        return None, None
-                    stop = self._range(loop.stop, depth - 1)[1]
-                    parts.append((self._range(loop.start, depth - 1)[0], None if stop is None else stop - 1))
-                return _hull(parts) if parts and name not in self.opaque else (None, None)
+                return self._name_range(name)
             case ir.Binary(op="%", right=ir.Int(value=c)) if c > 0:
                 return 0, c - 1
             case ir.Binary(op="+" | "-" as op, left=left, right=right):
-                (a, b), (c, d) = self._range(left, depth), self._range(right, depth)
+                (a, b), (c, d) = self._range(left), self._range(right)
                 if op == "-":
                     c, d = None if d is None else -d, None if c is None else -c
                 return None if a is None or c is None else a + c, None if b is None or d is None else b + d
             case ir.Binary(op="*", left=left, right=ir.Int(value=k)) if k >= 0:
-                a, b = self._range(left, depth)
+                a, b = self._range(left)
                 return None if a is None else a * k, None if b is None else b * k
             case ir.Binary(op="//", left=left, right=ir.Int(value=k)) if k > 0:
-                a, b = self._range(left, depth)
+                a, b = self._range(left)
                 return None if a is None else a // k, None if b is None else b // k
             case ir.Choose(then=then, other=other):
-                return _hull([self._range(then, depth), self._range(other, depth)])
+                return _hull([self._range(then), self._range(other)])
             case ir.Call(function="min", arguments=arguments):
-                parts = [self._range(a, depth) for a in arguments]
+                parts = [self._range(a) for a in arguments]
                 highs = [h for _, h in parts if h is not None]
                 return _hull(parts)[0], min(highs, default=None)
             case ir.Item(name=name):
                 items = self.tuples.get(name, ())
                 return (min(items), max(items)) if items else (None, None)
         return None, None
+
+    def _name_range(self, name: str) -> tuple[int | None, int | None]:
+        if name not in self._ranges:
+            self._ranges[name] = (None, None)  # what depends on itself has no known range
+            parts = [self._range(g.value) for g in self.values.get(name, ())]
+            for loop in self.loops.get(name, ()):
+                if not isinstance(loop.step, ir.Int) or loop.step.value <= 0:
+                    return None, None
+                stop = self._range(loop.stop)[1]
+                parts.append((self._range(loop.start)[0], None if stop is None else stop - 1))
+            if parts and name not in self.opaque:
+                self._ranges[name] = _hull(parts)
+        return self._ranges[name]
 
     # ------------------------------------------------------------------------------------------------------- dependence
 

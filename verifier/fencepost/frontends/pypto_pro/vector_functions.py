@@ -207,7 +207,7 @@ class VectorScan:
         try:
             found = function.scope.find(node.id)
         except KeyError:
-            return None
+            found = Module("vf") if node.id == "vf" else None
         if path and isinstance(found, Module):
             full = f"{found.path}.{'.'.join(path)}"
             return Module(full.replace("pl.Vf.", "vf.", 1))
