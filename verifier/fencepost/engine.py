@@ -24,6 +24,7 @@ from fencepost.prove.explore import Exploration, explore
 from fencepost.search import Outcome, Search, Seen
 from fencepost.skew_row import skew_row
 from fencepost.trace import steps
+from fencepost.translation import compare
 from fencepost.verdicts import overall
 from fencepost_rules.registry import rule
 
@@ -62,6 +63,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
     compiled = compile_kernel(serial(variant))
     decision = _Decision()
     rows = applicable(variant)
+    if any(k.name == kernel.name for k in options.before):
+        rows[Row.TRANSLATION] = True
     for row in rows:
         if not rows[row]:
             decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row])
@@ -72,10 +75,12 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
             reason = f"line {first.span.line} could not be read: {first.reason}"
             decision.leave(row, reason, first.span)
     else:
-        written: list[Row] = [row for row in open_rows if row is not Row.SKEW]
+        written: list[Row] = [row for row in open_rows if row not in (Row.SKEW, Row.TRANSLATION)]
         _decide(variant, compiled, written, decision, started + options.timeout, options.prove)
         if Row.SKEW in rows:
             _after_skew(variant, options, decision, started + options.timeout)
+        if Row.TRANSLATION in rows:
+            _translation(variant, options, decision, started + options.timeout)
     checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
     return KernelReport(
         name=kernel.name,
@@ -101,6 +106,7 @@ _NOTHING = {
     Row.PARTICIPANTS: "no cross-core operation",
     Row.FIFO: "no messages",
     Row.SKEW: "no pipeline loop",
+    Row.TRANSLATION: "no text before",
     Row.PHASES: "no phases",
     Row.PIPELINE: "no annotated pipeline",
 }
@@ -192,12 +198,27 @@ def _ran(compiled: Compiled, outcome: Outcome) -> str:
     return f"{what}, the largest {largest}" if largest else what
 
 
+def _translation(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
+    """The row that compares the kernel with the text before a transformation."""
+    before = next(k for k in options.before if k.name == kernel.name)
+    result = compare(specialise(before, options), kernel, deadline)
+    findings = [replace(_finding(seen), row=Row.TRANSLATION) for seen in result.seen]
+    decision.findings += findings
+    if findings:
+        codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in findings))
+        decision.decide(Row.TRANSLATION, Verdict.REFUTED, f"{codes}; {result.evidence}")
+    elif result.proved:
+        decision.decide(Row.TRANSLATION, Verdict.PROVED, result.evidence)
+    else:
+        decision.leave(Row.TRANSLATION, result.evidence, kernel.span)
+
+
 def _after_skew(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
     """The row about the kernel as the skew pass leaves it."""
 
     def check(skewed: ir.Kernel) -> KernelReport:
         left = max(1.0, deadline - time.monotonic())
-        return check_kernel(skewed, replace(options, target=None, values=(), assume=(), timeout=left))
+        return check_kernel(skewed, replace(options, target=None, values=(), assume=(), timeout=left, before=()))
 
     row = skew_row(kernel, decision.findings, check, _finding, deadline)
     decision.decide(Row.SKEW, row.verdict, row.evidence)

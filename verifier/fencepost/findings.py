@@ -32,6 +32,7 @@ class Row(Enum):
     PARTICIPANTS = ("6", "participants")
     FIFO = ("fifo", "fifo")
     SKEW = ("skew", "after skew")  # kernels with `pipeline` loops: everything again, after the skew pass
+    TRANSLATION = ("translation", "as before")  # with the text before a transformation: the same messages and stores
     PHASES = ("phases", "phases")
     PIPELINE = ("pipeline", "pipeline")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from fencepost.findings import Severity
-from fencepost.ir import Expr
+from fencepost.ir import Expr, Kernel
 
 TargetName: TypeAlias = Literal["a5", "a3", "a2"]
 TARGETS: tuple[TargetName, ...] = ("a5", "a3", "a2")
@@ -20,6 +20,7 @@ class CheckOptions:
     about parameters to the kernel's own assumes.  `select`/`ignore` are codes or prefixes of codes without "FP"
     ("206", "2"); an empty `select` means all.  `severity` replaces the severity of codes.  `timeout` is in seconds per
     kernel.  `prove` False stops after the search for counterexamples, so nothing with parameters is ever proved.
+    `before` holds kernels as they were before a transformation: a kernel of the same name is compared with its own.
     """
 
     target: TargetName | None = None
@@ -30,3 +31,4 @@ class CheckOptions:
     severity: tuple[tuple[str, Severity], ...] = ()
     timeout: float = 30.0
     prove: bool = True
+    before: tuple[Kernel, ...] = ()

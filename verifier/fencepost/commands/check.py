@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fencepost.config import Config
     from fencepost.discover import Source
     from fencepost.findings import InputError, Report
+    from fencepost.ir import Kernel
     from fencepost.options import CheckOptions
 
 NAME = "check"
@@ -38,6 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     common.add_parameters(what)
     what.add_argument("--assume", metavar="EXPR", action="append", default=[], help='a fact, e.g. "n %% 2 == 0"')
     what.add_argument("--target", choices=("a5", "a3", "a2"), help="overrides the kernel's own target")
+    what.add_argument("--before", metavar="FILE", type=Path,
+                      help="the text before a transformation: kernels of the same name must mean the same")  # fmt: skip
     what.add_argument("--timeout", metavar="S", type=_seconds, help="seconds per kernel (default 30)")
     what.add_argument("--no-prove", action="store_true", help="only search for counterexamples")
     rules = parser.add_argument_group("which findings count")
@@ -75,7 +78,7 @@ def execute(args: argparse.Namespace) -> int:
         settings = config.load(_folder_of(args.paths[0]))
     except config.ConfigError as error:
         raise UsageError(str(error)) from None
-    options = _options(args, settings)
+    options = replace(_options(args, settings), before=_before(args))
     baseline = _baseline(args, settings)
     sources = list(discover(args.paths, SUFFIXES, settings.exclude, args.stdin_filename))
     if args.allow_empty:
@@ -85,6 +88,8 @@ def execute(args: argparse.Namespace) -> int:
     report = outcome.report
     if not interrupted:
         _complain_about_names(args, outcome)
+        if args.before is not None and outcome.kernels and not any(k.name in outcome.kernels for k in options.before):
+            raise UsageError(f"--before: no kernel of {args.before} has the name of a kernel that is checked")
     if baseline is not None:
         from fencepost import baseline as baselines
 
@@ -124,6 +129,26 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         timeout=args.timeout or settings.timeout or 30.0,
         prove=not args.no_prove,
     )
+
+
+def _before(args: argparse.Namespace) -> tuple[Kernel, ...]:
+    """The kernels of the text that `--before` names.  Raises UsageError."""
+    from fencepost.discover import discover
+    from fencepost.findings import InputError
+    from fencepost.frontends.registry import SUFFIXES
+    from fencepost.reading import read
+
+    if args.before is None:
+        return ()
+    found: list[Kernel] = []
+    for source in discover([str(args.before)], SUFFIXES):
+        if isinstance(source, InputError):
+            raise UsageError(f"--before: {source.file}: {source.message}")
+        result = read(source).result
+        for error in result.errors:
+            raise UsageError(f"--before: {error.file}:{error.line}:{error.column}: {error.message}")
+        found += result.kernels
+    return tuple(found)
 
 
 def _check_all(
