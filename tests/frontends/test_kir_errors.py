@@ -231,12 +231,21 @@ def test_indentation() -> None:
     assert (3, 3, "a tab after spaces in the indentation") in said(text)
 
 
+@pytest.mark.parametrize(("number", "margin"), [(3, 7), (4, 3), (4, 5), (4, 6), (5, 7), (5, 9), (6, 7), (7, 3), (7, 1)])
+def test_one_wrong_indentation_costs_one_message(number: int, margin: int) -> None:
+    lines = [(0, "kernel k(n):"), (2, "section cube:"), (4, "if n:"), (8, "sync_all"), (4, "else:"), (8, "pass"),
+             (8, "sync_all"), (2, "sync_all")]  # fmt: skip
+    lines[number] = (margin, lines[number][1])
+    text = "".join(f"{' ' * margin}{line}\n" for margin, line in lines)
+    assert len(errors(text)) <= 1, text
+
+
 def test_text_outside_kernels() -> None:
     assert said("x = 3\ny = 4\nkernel k():\n  pass\n") == [(1, 1, "expected 'kernel NAME(...):' before any other text")]
-    assert said("kernel k():\n  pass\nsync_all\n  pass\nfoo\n") == [
-        (3, 1, "expected 'kernel NAME(...):' here, found 'sync_all'"),
-        (5, 1, "expected 'kernel NAME(...):' here, found 'foo'"),
-    ]
+    message = "expected 'kernel NAME(...):' here, or an indented line of the kernel above"
+    text = "kernel k():\n  if n:\n    pass\nsync_all\n    pass\nfoo bar\n  pass\n"
+    assert said(text) == [(2, 6, "unknown name 'n' in code outside the sections, which the cube runs too"),
+                          (4, 1, message), (6, 1, message)]  # fmt: skip
     assert said("kernal k():\n  sync_al l\n") == [
         (1, 1, "expected 'kernel NAME(...):' here, found 'kernal'; did you mean 'kernel'?"),
         (2, 3, "unknown statement 'sync_al'; did you mean 'sync_all'?"),

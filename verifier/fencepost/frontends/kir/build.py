@@ -65,6 +65,8 @@ class Builder(DeclarationRules):
             elif isinstance(item, Private):
                 stack.append(item.assign)
             elif isinstance(item, ir.Node):
+                if isinstance(item, ir.Fifo):
+                    self.dropped.add("fifo")
                 for node in ir.walk(item):
                     for key in ("name", "var", "id", "value", "function", "ring", "buffer"):
                         value = getattr(node, key, None)

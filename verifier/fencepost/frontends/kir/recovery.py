@@ -87,7 +87,9 @@ class KernelParse:
         if not fed and not self._indenter.fresh and self._indenter.line_start is not None:
             first = self._indenter.line_start
         orphan = token is first and token.type in ("ELIF", "ELSE")
-        if not (orphan and token.column in self._indenter.broken_columns):
+        line, column = self._indenter.misplaced
+        known = token.line == line and column in (1, token.column)
+        if not known and not (orphan and token.column in self._indenter.broken_columns):
             self._fault(token, first, accepted)
         start = first.start_pos or 0
         self._give_up(first)
@@ -208,6 +210,7 @@ class KernelParse:
             token = self._whole_word(token)
         message = None if token is first or words.outside(accepted) else words.misspelt_statement(first)
         if message:
+            self.bad_names.update(_IDENTIFIER.findall(message))  # what was meant counts as unread, too
             line, column = first.line or 0, first.column or 0
         else:
             message = words.unexpected(token, previous, first, accepted)
