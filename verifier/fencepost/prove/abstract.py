@@ -77,41 +77,34 @@ class World:
             return symbol
         copy: Symbol = ("c", symbol, level, epoch)
         if ((copy, 1),) not in self.knowledge.intervals:
-            self.knowledge.intervals[(copy, 1),] = self._clip(symbol, self.knowledge.interval(((symbol, 1),)))
+            self.knowledge.learn(((copy, 1),), self.initial.get(symbol, (None, None)), None)
+            self.knowledge.learn(((copy, 1),), self._weak(self.knowledge.interval(((symbol, 1),))), None)
         return copy
 
-    def _clip(self, symbol: Symbol, interval: Interval) -> Interval:
-        """What is remembered of an interval outside the loop that learnt it."""
-        low0, high0 = self.initial.get(symbol, (None, None))
+    def _weak(self, interval: Interval) -> Interval:
+        """What one copy tells the others: only how small values lie, which no shift of a copy ever changes."""
         low, high = interval
-        if low is not None and low > self.remember:
-            low = self.remember if low0 is None else max(self.remember, low0)
-        if high is not None and high > self.remember and high != high0:
-            high = high0
-        if high is not None and high < -self.remember:
-            high = -self.remember if high0 is None else min(-self.remember, high0)
-        if low is not None and low < -self.remember and low != low0:
-            low = low0
+        if low is not None:
+            low = None if low < -self.remember else min(low, self.remember)
+        if high is not None:
+            high = None if high > self.remember else max(high, -self.remember)
         return low, high
 
     def learn(self, form: Form, interval: Interval, residue: tuple[int, int] | None) -> bool:
         """Narrow the knowledge on this path; False if nothing is left of it."""
-        if not self.knowledge.learn(form, interval, residue):
+        knowledge = self.knowledge
+        if not knowledge.learn(form, interval, residue):
             return False
         if len(form) > 1:
             return True
         symbol = form[0][0]
         base = symbol[1] if symbol[0] == "c" else symbol
         assert isinstance(base, tuple)
-        clipped = self._clip(base, self.knowledge.interval(form))
-        if symbol[0] == "c":
-            if not self.knowledge.learn(((base, 1),), clipped, None):
-                return False
-        narrowed = self.knowledge.interval(((base, 1),))
-        clipped = self._clip(base, narrowed) if symbol[0] == "c" else narrowed
-        for other in list(self.knowledge.intervals):
-            if len(other) == 1 and other != form and other[0][0][0] == "c" and other[0][0][1] == base:
-                if not self.knowledge.learn(other, clipped, None):
+        weak = self._weak(knowledge.interval(form))
+        for other in list(knowledge.intervals):
+            if len(other) == 1 and other != form:
+                name = other[0][0]
+                if (name == base or (name[0] == "c" and name[1] == base)) and not knowledge.learn(other, weak, None):
                     return False
         return True
 
@@ -151,7 +144,9 @@ class Stepper:
                     agent.values[slot] = self.value(value, agent, world)
                 case Next(slot=slot, index=index, limit=limit, step=step, target=target):
                     at = agent.values[index]
-                    level = self.heads[agent.pc].level
+                    loop = self.heads[agent.pc]
+                    level = loop.level
+                    step = 1 if loop.counted else step
                     op = "<" if step > 0 else ">"
                     if self._sign(add(at, agent.values[limit], -1), op, agent, world, level):
                         agent.values[slot] = at
@@ -204,7 +199,22 @@ class Stepper:
         except Undecided:
             agent.epochs = before
             raise
+        if loop.counted:
+            start, stop = 0, self._trips(instruction, start, stop, loop, agent, world)
         agent.values[instruction.index], agent.values[instruction.limit] = start, stop
+
+    def _trips(self, instruction: Enter, start: Value, stop: Value, loop: Loop, agent: Agent, world: World) -> Value:
+        """The number of trips of a loop whose variable nobody reads, as one unknown: equal for equal ranges."""
+        if isinstance(start, int) and isinstance(stop, int):
+            return len(range(start, stop, loop.step))
+        if start == 0 and loop.step == 1:
+            return stop
+        home = self.structure.level_of(ir.Compare(instruction.start, (("<", instruction.stop),)))
+        epoch = agent.epochs.get(home, 0) if home is not None else 0
+        symbol: Symbol = ("f", "trips", (start, stop, loop.step), home, epoch)
+        if ((symbol, 1),) not in world.knowledge.intervals:
+            world.knowledge.intervals[(symbol, 1),] = (0, None)
+        return Linear(0, ((symbol, 1),))
 
     # ------------------------------------------------------------------------------------------ decisions
 

@@ -155,7 +155,7 @@ class Explorer:
             found: dict[PipeKey, None] = {(program.agent, "S"): None}
             for site in program.sites:
                 pipe = getattr(site, "pipe", None) or getattr(site, "source", "S")
-                found[program.agent, "S" if pipe == "ALL" else pipe] = None
+                found[program.agent, "S" if pipe not in ir.PIPES else pipe] = None
                 if isinstance(site, ir.SyncDst):
                     found[program.agent, site.target] = None
             self.pipes += found

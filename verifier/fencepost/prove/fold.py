@@ -8,7 +8,7 @@ is forgotten.  What is left is finite for kernels whose counters are used in the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from math import lcm
 
@@ -230,8 +230,8 @@ class Folder:
         def union(a: Place, b: Place) -> None:
             parent[find(b)] = find(a)
 
-        symbols = {s for form in world.knowledge.intervals for s, _ in form}
         blocked: list[Place] = []
+        shared: dict[Place, list[tuple[int, Place]]] = defaultdict(list)
         for number, (agent, structure) in enumerate(zip(agents, self.structures, strict=True)):
             live = structure.live[agent.pc]
             for g, group in enumerate(structure.groups):
@@ -239,18 +239,20 @@ class Folder:
                 find(here)
                 if group.task:
                     union(here, ("task",))
-                if not group.foldable or self._breaks(number, g, group, agent, structure, live):
+                if not group.foldable or self._breaks(group, agent, structure, live):
                     blocked.append(here)
-                for symbol in symbols:
-                    if (_name(symbol), _level(symbol)) in group.symbols or _home(symbol, group):
-                        self._link(here, symbol, agent, structure, union, blocked)
-                for function, position in group.functions:
-                    for symbol in symbols:
-                        base = symbol[1] if symbol[0] == "c" else symbol
-                        assert isinstance(base, tuple)
-                        if base[0] == "f" and base[1] == function:
-                            place = ("arguments", function, position, base[3], base[4])
-                            self._link_arguments(here, place, base, agent, structure, union, blocked)
+                for name, level in group.symbols:
+                    shared["name", name, level].append((number, here))
+                for function, position, level in group.functions:
+                    shared["arguments", function, position, level].append((number, here))
+        for place, users in shared.items():
+            self._share(place, users, agents, union, blocked)
+        for form in world.knowledge.intervals:
+            for symbol, _ in form:
+                union(("symbol", symbol), ("name", _name(symbol), _level(symbol), _epoch(symbol)))
+                if symbol[0] == "f":
+                    # Comparisons outside all loops use a function value as it is.
+                    union(("symbol", symbol), ("name", _name(symbol), None, 0))
         components: dict[Place, _Component] = defaultdict(_Component)
         for place in list(parent):
             component = components[find(place)]
@@ -268,40 +270,33 @@ class Folder:
                 case ("task",):
                     component.task = True
         for place in blocked:
-            components[find(place)].blocked = True
+            if place in parent:
+                components[find(place)].blocked = True
         return list(components.values())
 
-    def _link(self, here: Place, symbol: Symbol, agent: Agent, structure: Structure, union, blocked) -> None:  # type: ignore[no-untyped-def]
-        """Join a group with a symbol that it may be compared with; a later entry into the symbol's loop blocks."""
-        place: Place = ("symbol", symbol)
-        level, epoch = (symbol[-2], symbol[-1]) if symbol[0] in ("c", "f") else (None, 0)
-        if level is None:
-            union(here, place)
-            return
-        mine = agent.epochs.get(level, 0)  # type: ignore[call-overload]
-        if mine == epoch:
-            union(here, place)
-        elif mine < epoch and level in structure.entries[agent.pc]:  # type: ignore[operator]
-            union(here, place)
-            blocked.append(place)
+    def _share(
+        self,
+        place: Place,
+        users: list[tuple[int, Place]],
+        agents: list[Agent],
+        union: Callable[[Place, Place], None],
+        blocked: list[Place],
+    ) -> None:
+        """Join the groups that use one symbol (or the arguments of one function) at one level in the same entry.
 
-    def _link_arguments(
-        self, here: Place, place: Place, base: Symbol, agent: Agent, structure: Structure, union, blocked
-    ) -> None:  # type: ignore[no-untyped-def]  # noqa: E501
-        level, epoch = base[3], base[4]
-        if level is None:
-            union(here, place)
-            return
-        mine = agent.epochs.get(level, 0)  # type: ignore[call-overload]
-        if mine == epoch:
-            union(here, place)
-        elif mine < epoch and level in structure.entries[agent.pc]:  # type: ignore[operator]
-            union(here, place)
-            blocked.append(place)
+        An agent that will still enter an entry that another one is in starts there from a constant: nothing of that
+        entry may be shifted before.
+        """
+        level = place[-1]
+        epochs = {n: agents[n].epochs.get(level, 0) if level is not None else 0 for n, _ in users}  # type: ignore[call-overload]
+        for number, here in users:
+            union(here, (*place, epochs[number]))
+        for number in epochs:
+            structure = self.structures[number]
+            if level is not None and level in structure.entries[agents[number].pc]:
+                blocked += [(*place, e) for e in set(epochs.values()) if e > epochs[number]]
 
-    def _breaks(
-        self, number: int, g: int, group: Group, agent: Agent, structure: Structure, live: frozenset[int]
-    ) -> bool:
+    def _breaks(self, group: Group, agent: Agent, structure: Structure, live: frozenset[int]) -> bool:
         """Whether an assignment reachable from here restarts one member while others that it is compared with stay."""
         restarted = structure.breaks[agent.pc] & group.slots
         if not restarted or not (group.related or group.task):
@@ -430,9 +425,8 @@ def _level(symbol: Symbol) -> object:
     return symbol[2] if symbol[0] == "c" else symbol[3] if symbol[0] == "f" else None
 
 
-def _home(symbol: Symbol, group: Group) -> bool:
-    """A function value that comparisons outside all loops use too."""
-    return symbol[0] == "f" and (symbol[1], None) in group.symbols
+def _epoch(symbol: Symbol) -> int:
+    return int(str(symbol[-1])) if symbol[0] in ("c", "f") else 0
 
 
 def _parts(symbol: Symbol) -> set[Symbol]:

@@ -37,13 +37,16 @@ Level: TypeAlias = tuple[object, ...]
 """("L", depth) for loops around synchronisation, shared by all agents; ("X", agent, loop) for private ones."""
 
 Node: TypeAlias = tuple[object, ...]
-"""What a group may hold: ("slot", i), ("symbol", name, level), ("task",), ("argument", function, position)."""
+"""What a group may hold: ("slot", i), ("symbol", name, level), ("task",), ("argument", function, position, level)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """One loop: its instructions `head` (Next) and `end`, its level (None: constant bounds), and whether its start
-    continues from other values instead of a constant."""
+    """One loop: its instructions `head` (Next) and `end`, its level (None: constant bounds), and its step.
+
+    `linked`: its start continues from other values instead of a constant.  `counted`: its start is not constant, but
+    nobody reads its variable, so only the number of trips matters.
+    """
 
     number: int
     enter: int
@@ -51,6 +54,8 @@ class Loop:
     end: int
     level: Level | None
     linked: bool
+    counted: bool
+    step: int
 
 
 @dataclass(slots=True)
@@ -68,7 +73,7 @@ class Group:
     foldable: bool = True
     slots: set[int] = field(default_factory=set)
     symbols: set[tuple[str, Level | None]] = field(default_factory=set)
-    functions: set[tuple[str, int]] = field(default_factory=set)
+    functions: set[tuple[str, int, Level | None]] = field(default_factory=set)
     task: bool = False
 
 
@@ -137,15 +142,15 @@ class _Analysis:
     # ------------------------------------------------------------------------------------------ driver
 
     def run(self) -> Structure:
-        self.loops = self._loops()
+        successors = [self._successors(pc) for pc in range(len(self.code))]
+        reads = [frozenset(self._reads(i)) for i in self.code]
+        live = self._liveness(successors, reads)
+        self.loops = self._loops(live)
         self.by_number = {loop.number: loop for loop in self.loops}
         self._levels()
         self._hold()
         for pc, instruction in enumerate(self.code):
             self._constrain(pc, instruction)
-        successors = [self._successors(pc) for pc in range(len(self.code))]
-        reads = [frozenset(self._reads(i)) for i in self.code]
-        live = self._liveness(successors, reads)
         self._stale(live)
         groups, group_of = self._groups()
         breaks = self._reach(successors, {pc: frozenset(s) for pc, s in self.breakers.items()})
@@ -172,7 +177,7 @@ class _Analysis:
 
     # ------------------------------------------------------------------------------------------ loops and levels
 
-    def _loops(self) -> list[Loop]:
+    def _loops(self, live: list[frozenset[int]]) -> list[Loop]:
         found: list[Loop] = []
         stack: list[tuple[int, bool]] = []  # (end, symbolic)
         for pc, instruction in enumerate(self.code):
@@ -193,8 +198,9 @@ class _Analysis:
                 )
                 depth = 1 + sum(s for _, s in stack)
                 level = ("L", depth) if synchronises else ("X", self.program.agent, instruction.loop)
-            linked = not self._is_constant(instruction.start)
-            found.append(Loop(instruction.loop, pc, head, end, level, linked))
+            counted = level is not None and following.slot not in live[head + 1]
+            linked = not self._is_constant(instruction.start) and not counted
+            found.append(Loop(instruction.loop, pc, head, end, level, linked, counted, following.step))
             stack.append((end, symbolic))
         return found
 
@@ -251,6 +257,9 @@ class _Analysis:
                         flows = [(base + k, value) for k in range(size)]
                     case Enter(index=index, limit=limit, start=start, stop=stop):
                         flows = [(index, start), (limit, stop)]
+                        if self.by_number[i.loop].counted and "trips" not in self.holds[limit]:
+                            self.holds[limit].add("trips")
+                            changed = True
                     case Next(slot=slot, index=index):
                         if self.holds[index] - self.holds[slot]:
                             self.holds[slot] |= self.holds[index]
@@ -440,14 +449,20 @@ class _Analysis:
                     self._assign(pc, {i.base + k}, i.base + k, self._forms(i.value))
             case Test(condition=condition) | Require(condition=condition):
                 self._truth(condition, None)
+            case MoveCursor(slot=slot):
+                self.breakers.setdefault(pc, set()).add(slot)
             case Enter():
                 loop = self.by_number[i.loop]
                 following = self.code[loop.head]
                 assert isinstance(following, Next)
                 together = {i.index, i.limit, following.slot}
                 level = loop.level
-                self._assign(pc, together, i.index, self._forms(i.start, level))
-                self._assign(pc, together, i.limit, self._forms(i.stop, level), limit=True)
+                starts, stops = self._forms(i.start, level), self._forms(i.stop, level)
+                if loop.counted:
+                    self._count(pc, i, starts, stops, level)
+                else:
+                    self._assign(pc, together, i.index, starts)
+                    self._assign(pc, together, i.limit, stops, limit=True)
                 self._union(("slot", i.index), ("slot", following.slot))
                 self._relate(_Form(((("slot", i.index), 1),)), _Form(((("slot", i.limit), 1),)), level)
             case Emit(site=site, arguments=arguments, task=task):
@@ -457,6 +472,22 @@ class _Analysis:
                     for form in self._forms(task):
                         if form.terms:
                             self._relate(form, _Form(((("task",), 1),)), None)
+
+    def _count(self, pc: int, i: Enter, starts: list[_Form], stops: list[_Form], level: Level | None) -> None:
+        """A loop of which only the number of trips matters: it counts from 0 to a number of its own."""
+        self.breakers.setdefault(pc, set()).add(i.index)
+        for a in starts:
+            for b in stops:
+                terms = dict(b.terms)
+                for node, c in a.terms:
+                    terms[node] = terms.get(node, 0) - c
+                left = [(n, c) for n, c in terms.items() if c]
+                if all(n[0] == "symbol" for n, _ in left) and not (a.bounded or b.bounded):
+                    continue
+                if len(left) > 1 and all(n[0] == "slot" for n, _ in left) and not sum(c for _, c in left):
+                    self._balance(_Form(tuple(left)), 0, level)
+                else:
+                    self._spoil(_Form(tuple(left)))
 
     def _reach_of(self, site: int) -> int:
         """An upper bound of what the direct value of an operand can mean: ids and slots."""
@@ -609,7 +640,8 @@ class _Analysis:
                     for form in self._forms(argument, level):
                         self.lags[function] = max(self.lags.get(function, 0), -form.constant)
                         if form.terms:
-                            self._relate(form, _Form(((("argument", function, position), 1),)), self.level(expr))
+                            where = self.level(expr)
+                            self._relate(form, _Form(((("argument", function, position, where), 1),)), where)
                 return [_Form(((("symbol", function), 1),))]
 
     def _truth(self, expr: ir.Expr, level: Level | None) -> None:
@@ -718,8 +750,8 @@ class _Analysis:
                     group.symbols.add((name, level))  # type: ignore[arg-type]
                 case ("task",):
                     group.task = True
-                case ("argument", str(function), int(position)):
-                    group.functions.add((function, position))
+                case ("argument", str(function), int(position), level):
+                    group.functions.add((function, position, level))  # type: ignore[arg-type]
         for root, group in groups.items():
             group.period = self.period[root]
             group.threshold = self.threshold[root]
