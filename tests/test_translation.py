@@ -1,0 +1,171 @@
+"""Does the comparison of two texts find what a transformation broke, and nothing else?"""
+
+from __future__ import annotations
+
+import json
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost import ir
+from fencepost.frontends.kir import read
+from fencepost.frontends.pypto_ir import read as read_pypto
+from fencepost.passes.skew import Skew
+from fencepost.translation import Translation, compare
+
+CASES = Path(__file__).parents[1].parent / "shared" / "cases" / "pypto_ir" / "pairs"
+
+PAIR = """kernel pair({parameters}):
+    fifo down: cube -> vector, slots = 8
+    fifo up: vector -> cube, slots = 8
+
+    section cube:
+{cube}
+
+    section vector:
+{vector}
+"""
+
+CUBE = """
+for t in range(4):
+    qk s <- q @ M at (t)
+    tpush_to_aiv s
+    p <- tpop_from_aiv
+    store dst <- p, dst @ FIX at (t)
+    tfree_to_aiv p
+"""
+
+VECTOR = """
+for t in range(4):
+    s <- tpop_from_aic
+    exp e <- s @ V
+    tfree_to_aic s
+    tpush_to_aic e
+"""
+
+
+def kernel(cube: str, vector: str, parameters: str = "") -> ir.Kernel:
+    indented = ["\n".join("        " + line for line in text.strip("\n").splitlines()) for text in (cube, vector)]
+    result = read(PAIR.format(parameters=parameters, cube=indented[0], vector=indented[1]), "k.kir")
+    assert not result.errors, result.errors
+    return result.kernels[0]
+
+
+def compared(before: ir.Kernel, after: ir.Kernel) -> Translation:
+    return compare(before, after, time.monotonic() + 20)
+
+
+def detail(translation: Translation) -> str:
+    (seen,) = translation.seen
+    return dict(seen.fact.values)["detail"]
+
+
+def test_renamed_and_rewritten() -> None:
+    cube = CUBE.replace("qk s", "qk z").replace("tpush_to_aiv s", "copy r <- z @ S\n    tpush_to_aiv r")
+    after = kernel(cube, VECTOR)
+    assert compared(kernel(CUBE, VECTOR), after).proved
+
+
+def test_the_skew_is_proved_for_all_parameters() -> None:
+    cube = CUBE.replace("range(4)", "pipeline(0, 4, 1, stage = 2)").replace("at (t)", "at (t + n)")
+    before = kernel(cube, VECTOR, "n")
+    result = compared(before, Skew().run(before).kernel)
+    assert result.proved
+    assert "for all values" in result.evidence
+
+
+def test_unrolled_by_hand() -> None:
+    half = CUBE.strip("\n").splitlines()[1:]
+    twice = [line.replace("t)", "2 * t)") for line in half] + [line.replace("t)", "2 * t + 1)") for line in half]
+    after = kernel("for t in range(2):\n" + "\n".join(twice), VECTOR)
+    assert compared(kernel(CUBE, VECTOR), after).proved
+
+
+@pytest.mark.parametrize(
+    ("cube", "message"),
+    [
+        (CUBE.replace("qk s <- q @ M at (t)", "qk s <- q @ M at (3 - t)"), "receives s of t = 3; s of t = 0 is meant"),
+        (CUBE.replace("qk s <- q @ M at (t)", "qk s <- q @ M at (t + 1)"), "receives s of t = 1; s of t = 0 is meant"),
+        (CUBE.replace("qk s", "qq s"), "receives a message that the text before does not send"),
+        (CUBE.replace("FIX at (t)", "FIX at (3 - t)"), "receives e of t = 0; e of t = 3 is meant"),
+        (CUBE.replace("<- p, dst", "<- q, dst"), "is used in a way that the text before knows no message for"),
+        (CUBE + "store log <- q, log @ FIX at (0)", "stores a value that the text before does not store there"),
+    ],
+)
+def test_changed(cube: str, message: str) -> None:
+    result = compared(kernel(CUBE, VECTOR), kernel(cube, VECTOR))
+    assert not result.proved
+    assert message in detail(result)
+
+
+def test_a_store_that_is_lost() -> None:
+    before = kernel(CUBE + "store log <- q, log @ FIX at (0)", VECTOR)
+    assert "is not done any more" in detail(compared(before, kernel(CUBE, VECTOR)))
+
+
+def test_both_halves_in_another_order_agree() -> None:
+    """Messages may change places if the receiver takes them in the same new order."""
+    send = "qk s{0} <- q @ M at ({0})\ntpush_to_aiv s{0}\n"
+    take = "r{0} <- tpop_from_aic\nstore dst <- r{0}, dst @ MTE3 at ({0})\ntfree_to_aic r{0}\n"
+    cube, vector = (text.format(0) + text.format(1) for text in (send, take))
+
+    def swap(text: str) -> str:
+        return text.replace("0", "x").replace("1", "0").replace("x", "1")
+
+    before = kernel(cube, vector)
+    assert compared(before, kernel(swap(cube), swap(vector))).proved
+    assert "s1" in detail(compared(before, kernel(swap(cube), vector)))
+    assert not compared(before, kernel(cube, swap(vector))).proved
+
+
+def test_differences_that_only_some_values_show() -> None:
+    before = kernel(CUBE, VECTOR, "n")
+    after = kernel(CUBE.replace("at (t)\n    tpush", "at (t + max(0, n - 3))\n    tpush"), VECTOR, "n")
+    result = compared(before, after)
+    assert not result.proved
+    assert result.seen[0].shape.values == (4,)
+    fine = compared(before, kernel(CUBE.replace("q @ M at (t)", "q @ M at (t + 0 * n // 7)"), VECTOR, "n"))
+    assert not fine.seen
+
+
+@cache
+def pairs() -> list[Any]:
+    if not CASES.exists():
+        return []
+    return [
+        pytest.param(files, pair, id=f"{case['name']}-{backend}-{pair['group']}")
+        for case in json.loads((CASES / "index.json").read_text())
+        for backend, files in case["backends"].items()
+        for pair in files["pairs"]
+    ]
+
+
+@pytest.mark.skipif(not CASES.exists(), reason=f"no cases at {CASES}")
+@pytest.mark.parametrize(("files", "pair"), pairs())
+def test_recorded_pairs(files: dict[str, str], pair: dict[str, Any]) -> None:
+    kernels = []
+    for which in ("before", "after"):
+        result = read_pypto((CASES / files[which]).read_text(), files[which])
+        assert not result.errors
+        kernels.append(next(k for k in result.kernels if k.name == pair["group"]))
+    started = time.monotonic()
+    result = compared(*kernels)
+    assert time.monotonic() - started < 2
+    before, after = pair["before"], pair["after"]
+    same = all(before["fifos"][f]["pushed"] == g["pushed"] and before["fifos"][f]["popped"] == g["popped"]
+               for f, g in after["fifos"].items())  # fmt: skip
+    assert result.proved == (after["order"] == "same" or same)
+    if result.proved:
+        return
+    (bad,) = [g["first_bad"] for g in after["fifos"].values() if "first_bad" in g]
+    pushed, meant = (_named(bad[key]) for key in ("pushed", "popped_expects"))
+    assert f"pop number {bad['pop_number']} " in detail(result)
+    assert f"receives {pushed}; {meant} is meant" in detail(result)
+
+
+def _named(message: Any) -> str:
+    name, iteration = message
+    return f"{name} of {', '.join(f'{k} = {v}' for k, v in iteration.items())}"
