@@ -33,7 +33,7 @@ Bad
                 exp y <- tile @ V
                 set_cross_core RELEASE @ V
 
-Consequences: 302, 401
+Consequences: 206, 302, 401
 
 Good
 ----

@@ -30,7 +30,7 @@ Bad
             wait_cross_core S_READY @ V
             add z <- s, y @ V
 
-Consequences: 204
+Consequences: 201
 
 Good
 ----

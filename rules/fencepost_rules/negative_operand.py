@@ -47,5 +47,5 @@ RULE = Rule(
     title="negative operand of % or //",
     row=Row.SLOT_MAPPING,
     severity=Severity.ERROR,
-    sentence="negative operand of % or // on {agent}: {detail}",
+    sentence="{detail} (on {agent})",
 )

@@ -20,6 +20,8 @@ Bad
             matmul acc <- a, b @ M phase = Final
             store out <- acc @ FIX  # FP801
 
+Consequences: 208
+
 Good
 ----
 

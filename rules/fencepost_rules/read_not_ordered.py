@@ -53,5 +53,5 @@ RULE = Rule(
     title="read not ordered after its write",
     row=Row.EVENT_POSITION,
     severity=Severity.ERROR,
-    sentence="{reader} may read slot {slot} of {buffer} before {writer}: nothing orders the two",
+    sentence="{reader} may read slot {slot} of {buffer} before {writer}",
 )

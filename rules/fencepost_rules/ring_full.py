@@ -31,7 +31,7 @@ Bad
                 s <- tpop_from_aic
                 exp e <- s @ V
                 tfree_to_aic s
-                tpush_to_aic e  # FP702
+                tpush_to_aic e
 
 Good
 ----

@@ -24,6 +24,8 @@ Bad
             wait_cross_core FULL @ MTE1
             move left <- p[0] @ MTE1
 
+Consequences: 203
+
 Good
 ----
 

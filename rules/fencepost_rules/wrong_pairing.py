@@ -31,7 +31,7 @@ Bad
             wait_cross_core W_READY @ V
             add z <- s, y @ V
 
-Consequences: 204
+Consequences: 201
 
 Good
 ----

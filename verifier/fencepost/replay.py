@@ -207,6 +207,7 @@ _MESSAGES = {
     "left": "messages that nobody pops",
     "unfreed": "a message that is never freed",
     "free-unpopped": "a message is freed that was not popped",
+    "freed-twice": "a message is freed twice",
     "use-after-free": "a message is used after it was freed",
     "round": "push and pop differ in their task",
 }

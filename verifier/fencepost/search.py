@@ -1,39 +1,61 @@
-"""Search: which faults do the boundary shapes of a kernel show, and at which smallest values?"""
+"""Search: which faults do the boundary shapes of a kernel show, and at which smallest values?
+
+The work is measured in executed operations, so the outcome does not depend on the machine's speed.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from fencepost import ir
-from fencepost.diagnose import handover, memory, signals
-from fencepost.diagnose.boundary import guards
+from fencepost.diagnose.case import Case
+from fencepost.diagnose.causes import Causes
+from fencepost.diagnose.diagnosis import diagnose, silent
+from fencepost.diagnose.families import Families
+from fencepost.diagnose.messages import rings
+from fencepost.diagnose.phases import static
 from fencepost.diagnose.repair import Repairs, Runner, Signature, signature
 from fencepost.diagnose.roles import Protocol
+from fencepost.diagnose.signals import explored
+from fencepost.diagnose.slots import swapped
 from fencepost.facts import Fact
-from fencepost.findings import Witness
+from fencepost.findings import Row, Severity, Undecided, Witness
 from fencepost.model.executor import LimitReached, Run, run
-from fencepost.model.functions import show
-from fencepost.model.program import Compiled, compile_kernel
-from fencepost.model.shapes import Shape, allowed, bounds, shapes
+from fencepost.model.functions import Point, show
+from fencepost.model.program import Compiled, ModelError, compile_kernel
+from fencepost.model.shapes import TABLES, Shape, allowed, bounds, candidates, loop_inputs, smaller, uses_functions
 
 _LIMIT = 60_000  # instructions per agent and shape
-_OPERATIONS = 250_000  # operations of one search in all
-_DIAGNOSES = 12
-_TAIL = (21, 22, 23, 24, 25, 26)
+_QUICK = 14  # shapes of the quick phase
+_QUICK_TABLES = 4  # fillings of unknown functions in the quick phase
+_SEARCH = 250_000  # operations of the shapes
+_COMPLETE = 120_000  # operations spent on smaller shapes than a failing one, each time
+_REPAIRS = 300_000  # operations of edited kernels
+_TAILS = 150_000  # operations of large shapes, to tell boundary failures
+_SHRINK = 60_000  # operations to make one candidate of the prover small
+_DIAGNOSES = 16
+_SWAPS = 8  # clean shapes looked at for silent tile swaps
+_CONTESTS = 8  # shapes whose schedules are explored
+_TAIL, _TAIL_LENGTH = 21, 12  # large values: far beyond any depth, and one of each residue up to 12
 
 Kind = Literal["hang", "leftover", "other"]
+Judgement = Literal["fails", "clean", "excluded", "too long"]
 
 
 @dataclass(slots=True)
 class Seen:
-    """One fact with the smallest shape that shows it, and the runs on that shape."""
+    """One fact with the smallest shape that shows it, and the runs on that shape.
+
+    `boundary`: it does not happen for infinitely many larger trip counts.
+    """
 
     fact: Fact
     shape: Shape
     runs: list[Run]
+    boundary: bool = False
 
     @property
     def witness(self) -> Witness | None:
@@ -43,51 +65,174 @@ class Seen:
         functions = tuple((show(point), value) for point, value in sorted(one.functions.items()))
         return Witness(tuple(zip(one.compiled.parameters, one.values, strict=True)), functions)
 
+    @property
+    def kind(self) -> Kind:
+        """What the fault is as far as boundary trips are concerned."""
+        kinds = {fault[0] for fault in self.fact.faults if isinstance(fault, tuple)}
+        if "blocked" in kinds:
+            return "hang"
+        return "leftover" if kinds & {"leftover", "phase", "message"} else "other"
+
 
 @dataclass(slots=True)
 class Outcome:
     """What a search saw.
 
-    `tried` shapes ran, `clean` of them without a fault.  `boundary` maps a kind of failure that only happens at
-    boundary trips to the smallest shape that shows it.  `exhausted` is True if every shape of interest was run.
+    `tried` shapes ran, `clean` of them without a fault; `hung` is the smallest that does not end.  `exhausted` is True
+    if every shape of interest was run.  `undecided` says what the runs left open.
     """
 
     facts: list[Seen] = field(default_factory=list)
     tried: int = 0
     clean: int = 0
     largest: tuple[int, ...] = ()
-    boundary: dict[Kind, Shape] = field(default_factory=dict)
-    exhausted: bool = True
+    hung: Shape | None = None
+    exhausted: bool = False
     peaks: dict[str, int] = field(default_factory=dict)
+    undecided: list[Undecided] = field(default_factory=list)
+
+    @property
+    def boundary(self) -> dict[Kind, Shape]:
+        """The kinds of failure that only boundary trips show, each with its smallest shape."""
+        found: dict[Kind, Shape] = {}
+        for seen in self.facts:
+            if seen.boundary and (seen.kind not in found or seen.shape.size < found[seen.kind].size):
+                found[seen.kind] = seen.shape
+        return found
 
 
-@dataclass(slots=True)
 class Search:
-    """One search over the boundary shapes of a kernel, within a number of operations and a deadline."""
+    """One search over the shapes of a kernel, within numbers of operations and a deadline (`time.monotonic`)."""
 
-    compiled: Compiled
-    deadline: float
-    outcome: Outcome = field(default_factory=Outcome)
-    known: set[tuple[object, ...]] = field(default_factory=set)
-    keys: set[object] = field(default_factory=set)
-    failing: dict[Kind, list[Shape]] = field(default_factory=dict)
-    diagnoses: int = 0
-    operations: int = 0
+    def __init__(self, compiled: Compiled, deadline: float) -> None:
+        self.compiled = compiled
+        self.deadline = deadline
+        self.tried = 0
+        self.clean = 0
+        self.largest: tuple[int, ...] = ()
+        self.hung: Shape | None = None
+        self.too_long = False
+        self.finished = False
+        self.peaks: dict[str, int] = {}
+        self.undecided: list[Undecided] = []
+        self.seen: list[Seen] = []
+        self.causes = Causes()
+        self.known: set[Hashable] = set()
+        self.edits: list[tuple[Hashable, ir.Kernel]] = []
+        self.families = Families(compiled)
+        self.functions = uses_functions(compiled.kernel)
+        self.done: set[Shape] = set()
+        self.spent: dict[str, int] = {"search": 0, "repair": 0, "tail": 0}
+        self.diagnoses = 0
+        self.explorations = 0
+        self.family_of: dict[str, Hashable] = {}
+        self._candidates: list[tuple[int, ...]] | None = None
+        self._signatures: dict[Shape, Signature | None] = {}
+        self._kept: tuple[Shape, list[Run] | None] | None = None
+
+    # ------------------------------------------------------------------------------------------------ phases
+
+    def quick(self) -> Outcome:
+        """Run the smallest shapes: every parameter at its smallest values, alone and together."""
+        ordered = self.candidates
+        equal = [tuple(_near(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
+        self._run([*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)], TABLES[:_QUICK_TABLES])
+        return self.outcome()
+
+    def full(self) -> Outcome:
+        """Run every shape of interest, as far as the budget reaches."""
+        self.finished = self._run(self.candidates, TABLES)
+        return self.outcome()
 
     def run(self) -> Outcome:
-        for shape in shapes(self.compiled):
-            if self.operations > _OPERATIONS or time.monotonic() > self.deadline:
-                self.outcome.exhausted = False
-                break
-            runs = self.execute(self.compiled, shape)
-            if runs is None:
-                self.outcome.exhausted = False
-                continue
-            self.judge(shape, runs)
-        self._boundary()
-        return self.outcome
+        """The whole search."""
+        self.quick()
+        return self.full()
 
-    def execute(self, compiled: Compiled, shape: Shape) -> list[Run] | None:
+    def try_values(self, values: Mapping[str, int], functions: Mapping[Point, int] | None = None) -> Judgement:
+        """Judge one candidate (of the prover): run it and, if it fails in a new way, make it small first.
+
+        Small means the smallest sum of absolute values, then the order of the parameters, as far as the budget
+        reaches.  "fails" includes failures that are known already.
+        """
+        given = tuple(values.get(p, 0) for p in self.compiled.parameters)
+        shape = Shape(given, functions=tuple((functions or {}).items()))
+        if not allowed(self.compiled, given, shape.table()):
+            return "excluded"
+        judged = self.faults(shape, "search")
+        if judged is None:
+            return "too long"
+        if not judged:
+            return "clean"
+        new = judged - self.known
+        if new:
+            small = self._shrink(shape, new)
+            self._complete(small)
+            self._one(small)
+        return "fails"
+
+    @property
+    def candidates(self) -> list[tuple[int, ...]]:
+        if self._candidates is None:
+            self._candidates = candidates(self.compiled)
+        return self._candidates
+
+    def _run(self, rows: Iterable[tuple[int, ...]], tables: tuple[tuple[int, int | None], ...]) -> bool:
+        """Run parameter values in order; False if the budget or the deadline ended it."""
+        for values in rows:
+            for default, seed in tables if self.functions else tables[:1]:
+                if self.spent["search"] > _SEARCH or time.monotonic() > self.deadline:
+                    return False
+                shape = Shape(values, default, seed)
+                if shape in self.done or not allowed(self.compiled, values, shape.table()):
+                    continue
+                judged = self.faults(shape, "search", keep=True)
+                if judged is not None and not judged <= self.known:
+                    self._complete(shape)
+                runs = self._one(shape)
+                if runs is not None and not any(r.functions for r in runs):
+                    break  # no function was evaluated: other fillings change nothing
+        return True
+
+    def _complete(self, shape: Shape) -> None:
+        """Run all shapes before a failing one that were left out, so that the smallest failure comes first."""
+        before = self.spent["search"]
+        for values in smaller(self.compiled, shape.values):
+            if self.spent["search"] - before > _COMPLETE or time.monotonic() > self.deadline:
+                return
+            for default, seed in TABLES[:_QUICK_TABLES] if self.functions else TABLES[:1]:
+                one = Shape(values, default, seed)
+                if one in self.done:
+                    continue
+                if not allowed(self.compiled, values, one.table()):
+                    self.done.add(one)
+                    continue
+                runs = self._one(one)
+                if runs is not None and not any(r.functions for r in runs):
+                    break
+
+    def _shrink(self, shape: Shape, new: Signature) -> Shape:
+        """A smaller shape that shows one of the faults `new`: one parameter at a time, first far and then by one."""
+        before = self.spent["search"]
+
+        def fails(one: Shape) -> bool:
+            if self.spent["search"] - before > _SHRINK or not allowed(self.compiled, one.values, one.table()):
+                return False
+            judged = self.faults(one, "search")
+            return judged is not None and bool(judged & new)
+
+        improved = True
+        while improved:
+            improved = False
+            for smaller_one in _reductions(shape):
+                if fails(smaller_one):
+                    shape, improved = smaller_one, True
+                    break
+        return shape
+
+    # ------------------------------------------------------------------------------------------------ one shape
+
+    def execute(self, compiled: Compiled, shape: Shape, account: str) -> list[Run] | None:
         """Run one shape under every credit scheme that the kernel asks for; None if it is too long."""
         modes: list[Literal["per_slot", "batched"]] = ["per_slot"]
         if compiled.kernel.fifos:
@@ -97,142 +242,222 @@ class Search:
         try:
             runs = [run(compiled, values, shape.table(), credits=m, limit=_LIMIT) for m in modes]
         except LimitReached:
+            self.spent[account] += _LIMIT // 10
             return None
-        self.operations += sum(len(ops) for r in runs for ops in r.issued.values())
+        self.spent[account] += sum(len(ops) for r in runs for ops in r.issued.values()) + 10
+        if compiled is self.compiled:
+            for channel in runs[0].channels:
+                self.family_of.setdefault(str(channel), self.families.of(channel))
         return runs
 
-    def judge(self, shape: Shape, runs: list[Run]) -> bool:
-        """Record the outcome of one shape; True if it is clean."""
-        self.outcome.tried += 1
-        self.outcome.largest = max(self.outcome.largest, shape.values, key=lambda v: (sum(map(abs, v)), v))
+    def faults(self, shape: Shape, account: str, keep: bool = False) -> Signature | None:
+        """The faults of one shape; None if it is too long.
+
+        `keep`: the runs are wanted next, by `_one`.
+        """
+        if shape not in self._signatures:
+            runs = self.execute(self.compiled, shape, account)
+            self._kept = (shape, runs) if keep else None
+            if runs is None:
+                self._signatures[shape] = None
+            else:
+                self._signatures[shape] = signature(runs) | silent(runs[0])
+        return self._signatures[shape]
+
+    def _one(self, shape: Shape) -> list[Run] | None:
+        """Run one shape and record its outcome."""
+        self.done.add(shape)
+        kept, self._kept = self._kept, None
+        runs = kept[1] if kept is not None and kept[0] == shape else self.execute(self.compiled, shape, "search")
+        if runs is None:
+            self.too_long = True
+            return None
+        self._judge(shape, runs)
+        return runs
+
+    def _judge(self, shape: Shape, runs: list[Run]) -> None:
+        self.tried += 1
+        self.largest = max(self.largest, shape.values, key=_size)
         for r in runs:
             for channel, peak in zip(r.channels, r.peak, strict=True):
-                name = str(channel)
-                self.outcome.peaks[name] = max(peak, self.outcome.peaks.get(name, 0))
-        for kind in kinds(runs):
-            self.failing.setdefault(kind, []).append(shape)
-        if self.outcome.tried == 1:
-            for fact in (
-                *handover.static(self.compiled.kernel, runs[0]),
-                *handover.rings(self.compiled.kernel, runs[0]),
-            ):
-                self._add(fact, shape, runs)
-        silent = self._silent(runs)
-        if all(r.clean for r in runs) and not silent:
-            self.outcome.clean += 1
-            if self.outcome.clean <= 8:
-                for fact in memory.slots(runs[0], Protocol(runs[0])):
-                    self._add(fact, shape, runs)
-            return True
-        faults = signature(runs) | silent
+                self.peaks[str(channel)] = max(peak, self.peaks.get(str(channel), 0))
+        if self.tried == 1:
+            for fact in (*static(self.compiled.kernel, runs[0]), *rings(runs[0])):
+                self._add(fact, shape, runs[0])
+        faults = signature(runs) | silent(runs[0]) | self._contested(runs)
+        if not faults:
+            self.clean += 1
+            if self.clean <= _SWAPS:
+                for fact in swapped(Protocol(runs[0], self.families)):
+                    self._add(fact, shape, runs[0])
+            return
+        hung = any(r.blocked for r in runs)
+        if hung and (self.hung is None or shape.size < self.hung.size):
+            self.hung = shape
         if not faults <= self.known and self.diagnoses < _DIAGNOSES:
             self.known |= faults
             self.diagnoses += 1
-            for r in runs:
-                for fact in self._facts(r, shape):
-                    self._add(fact, shape, runs)
-        return False
+            for i, r in enumerate(runs):
+                if not r.clean or (i == 0 and silent(r)):
+                    self._diagnose(shape, r)
 
-    @staticmethod
-    def _silent(runs: list[Run]) -> Signature:
-        """Faults that execution alone does not show: rounds, modes, an early Final."""
-        facts = (*memory.annotated(runs[0]), *signals.modes(runs[0]), *handover.early_final(runs[0], set()))
-        return frozenset(("silent", *f.key) for f in facts)
+    def _contested(self, runs: list[Run]) -> Signature:
+        """Whether the schedules of a run with contested signals differ: they are explored on a few shapes."""
+        for r in runs:
+            if not r.contested or self.explorations >= _CONTESTS or ("contest", "deadlock") in self.known:
+                continue
+            self.explorations += 1
+            outcome = explored(r)
+            if outcome.kind == "deadlock":
+                return frozenset({("contest", "deadlock")})
+            if outcome.kind == "unknown" and not self.undecided:
+                pair = r.contested[0]
+                values = ", ".join(f"{p} = {v}" for p, v in r.assignment().items())
+                reason = (
+                    f"unordered pipes compete for signals (line {pair.first.stmt.span.line} and line "
+                    f"{pair.second.stmt.span.line}), and the schedules are too many to explore"
+                )
+                self.undecided.append(
+                    Undecided(Row.PAIRING, reason + (f" at {values}" if values else ""), pair.second.stmt.span)
+                )
+        return frozenset()
 
-    def _facts(self, r: Run, shape: Shape) -> Iterator[Fact]:
-        protocol = Protocol(r, lambda: self._larger(shape))
-        repairs = Repairs(self.compiled.kernel, self._runner(shape))
-        yield from memory.values(r)
-        yield from memory.slots(r, protocol)
-        yield from memory.races(r, protocol, repairs)
-        yield from memory.pairings(r, protocol)
-        yield from signals.modes(r)
-        yield from signals.hangs(r, protocol)
-        yield from signals.leftovers(r, protocol, repairs)
-        yield from signals.counts(r, protocol)
-        yield from signals.capacity(r, protocol)
-        yield from signals.contested(r, protocol)
-        yield from signals.mutexes(r, protocol)
-        yield from handover.messages(r)
-        yield from handover.phases(r)
-        if r.blocked or r.leftovers or r.races:
-            yield from guards(r, repairs)
+    def _diagnose(self, shape: Shape, r: Run) -> None:
+        protocol = Protocol(r, self.families, lambda: self._larger(shape))
+        budget = 200 if self.spent["repair"] < _REPAIRS else 0
+        repairs = Repairs(self.compiled.kernel, self._runner(shape), budget)
+        case = Case(r, protocol, repairs)
+        for cause, edited in self.edits:
+            after = repairs.after(edited)
+            if after is not None and after <= repairs.before:
+                case.explained.append((cause, repairs.before - after))
+        for fact in diagnose(case):
+            self._add(fact, shape, r)
+        self.edits += repairs.accepted
+        self.causes.join(case.aliases)
 
     def _larger(self, shape: Shape) -> Run | None:
         """A run in which every loop has trips, to see what a channel is for."""
         values = tuple(v + 4 for v in shape.values)
         if not values or not allowed(self.compiled, values, shape.table()):
             return None
-        runs = self.execute(self.compiled, Shape(values, shape.default, shape.seed))
+        runs = self.execute(self.compiled, Shape(values, shape.default, shape.seed, shape.functions), "repair")
         return None if runs is None else runs[0]
 
     def _runner(self, witness: Shape) -> Runner:
         """Runs an edited kernel on the witness and on a few other shapes."""
         samples = [witness, *_samples(self.compiled, witness)]
 
-        def runner(kernel: ir.Kernel) -> list[list[Run]]:
+        def runner(kernel: ir.Kernel) -> Iterator[list[Run]]:
             compiled = compile_kernel(kernel)
-            results = []
             for shape in samples:
-                runs = self.execute(compiled, shape)
+                if self.spent["repair"] > _REPAIRS:
+                    raise ModelError("no budget left for repairs", kernel.span)
+                runs = self.execute(compiled, shape, "repair")
                 if runs is None:
-                    raise LimitReached("too long")
-                results.append(runs)
-            return results
+                    raise ModelError("too long for a repair", kernel.span)
+                yield runs
 
         return runner
 
-    def _add(self, fact: Fact, shape: Shape, runs: list[Run]) -> None:
-        if fact.key not in self.keys:
-            self.keys.add(fact.key)
-            self.outcome.facts.append(Seen(fact, shape, runs))
+    def _add(self, fact: Fact, shape: Shape, r: Run) -> None:
+        self.seen.append(Seen(fact, shape, [r]))
 
-    # ------------------------------------------------------------------------------------------ boundary trips
+    # ------------------------------------------------------------------------------------------------ outcome
 
-    def _boundary(self) -> None:
-        """Which kinds of failure leave out large values of some parameter."""
-        for kind, failing in self.failing.items():
-            for shape in failing[:4]:
-                if any(self._passes(kind, shape, i) for i in range(len(shape.values))):
-                    self.outcome.boundary[kind] = failing[0]
-                    break
+    def outcome(self) -> Outcome:
+        """Everything seen so far: one fact per row and cause, related to the others of its cause."""
+        facts = self.causes.settle(self.seen)
+        for seen in facts:
+            seen.boundary = self._is_boundary(seen)
+        return Outcome(
+            facts,
+            self.tried,
+            self.clean,
+            self.largest,
+            self.hung,
+            self.finished and not self.too_long,
+            dict(self.peaks),
+            list(self.undecided),
+        )
 
-    def _passes(self, kind: Kind, shape: Shape, i: int) -> bool:
-        """Whether the failure vanishes for some large values of parameter i, everything else unchanged."""
-        low, high = bounds(self.compiled, self.compiled.parameters[i])
-        if high is not None:
+    def _is_boundary(self, seen: Seen) -> bool:
+        """Whether a failure leaves out infinitely many values of some trip count: it is gone at some large ones."""
+        fact, shape = seen.fact, seen.shape
+        if fact.static or not fact.faults or fact.severity not in (None, Severity.ERROR):
             return False
-        for value in _TAIL:
-            values = (*shape.values[:i], (low or 0) + value, *shape.values[i + 1 :])
-            larger = Shape(values, shape.default, shape.seed)
-            if not allowed(self.compiled, values, larger.table()):
-                continue
-            runs = self.execute(self.compiled, larger)
-            if runs is not None and kind not in kinds(runs):
-                return True
+        families = self._left(fact.faults)
+        for tail in self._tails(shape):
+            for larger in tail:
+                found = self.faults(larger, "tail") if self.spent["tail"] <= _TAILS else None
+                if found is None or any(_word(f) == "blocked" for f in found):
+                    continue
+                if not fact.faults & found and not families & self._left(found):
+                    return True
         return False
 
+    def _left(self, faults: Signature) -> set[Hashable]:
+        """The families of the channels with signals left."""
+        return {self.family_of[str(f[1])] for f in faults if isinstance(f, tuple) and f[0] == "leftover"}
 
-def kinds(runs: list[Run]) -> set[Kind]:
-    """The kinds of failure of one shape, as far as boundary trips are concerned."""
-    found: set[Kind] = set()
-    for r in runs:
-        if r.blocked:
-            found.add("hang")
-        if r.leftovers or r.phase_faults:
-            found.add("leftover")
-        if r.races or r.unwritten or r.bad_values or r.outside:
-            found.add("other")
-    return found
+    def _tails(self, shape: Shape) -> Iterator[list[Shape]]:
+        """Large values of each parameter of a trip count, everything else unchanged, and of the unknown functions."""
+        trips = loop_inputs(self.compiled)
+        for i, parameter in enumerate(self.compiled.parameters):
+            low, high = bounds(self.compiled, parameter)
+            if high is not None or parameter not in trips:
+                continue
+            start = max((low or 0) + _TAIL, shape.values[i] + 8)
+            rows = [(*shape.values[:i], v, *shape.values[i + 1 :]) for v in range(start, start + _TAIL_LENGTH)]
+            tail = [Shape(row, shape.default, shape.seed, shape.functions) for row in rows]
+            yield [s for s in tail if allowed(self.compiled, s.values, s.table())]
+        if trips - set(self.compiled.parameters):
+            tail = [Shape(shape.values, v) for v in range(_TAIL, _TAIL + _TAIL_LENGTH)]
+            yield [s for s in tail if allowed(self.compiled, s.values, s.table())]
+
+
+def _word(fault: Hashable) -> str:
+    return str(fault[0]) if isinstance(fault, tuple) else ""
+
+
+def _size(values: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+    return sum(map(abs, values)), values
+
+
+def _near(compiled: Compiled, parameter: str, k: int) -> int:
+    """The k-th value of a parameter from its smallest absolute value on."""
+    low, high = bounds(compiled, parameter)
+    value = (max(low, 0) if low is not None else min(0, high) if high is not None else 0) + k
+    return value if high is None else min(value, high)
+
+
+def _reductions(shape: Shape) -> Iterator[Shape]:
+    """Smaller shapes, boldest first."""
+    for i, value in enumerate(shape.values):
+        for new in dict.fromkeys((0, value // 2, value - 1 if value > 0 else value + 1)):
+            if abs(new) < abs(value):
+                yield Shape(
+                    (*shape.values[:i], new, *shape.values[i + 1 :]), shape.default, shape.seed, shape.functions
+                )
+    if shape.functions:
+        for default, seed in TABLES:
+            yield Shape(shape.values, default, seed)
+        for i, (point, value) in enumerate(shape.functions):
+            for new in dict.fromkeys((0, 1, value // 2)):
+                if abs(new) < abs(value):
+                    functions = (*shape.functions[:i], (point, new), *shape.functions[i + 1 :])
+                    yield Shape(shape.values, shape.default, shape.seed, functions)
 
 
 def _samples(compiled: Compiled, witness: Shape) -> list[Shape]:
     """A few shapes beside the witness on which a repaired kernel must be clean too."""
+    rows = [tuple(v + 4 for v in witness.values)]
+    rows += [tuple(max(v, extra) for v in witness.values) for extra in (1, 2, 3, 5)]
+    rows += [tuple(_near(compiled, p, k) for p in compiled.parameters) for k in (0, 1, 2)]
     found: list[Shape] = []
-    for extra in (0, 1, 2, 3, 5):
-        values = tuple(max(v, extra) if extra else v + 4 for v in witness.values)
-        shape = Shape(values, witness.default, witness.seed)
-        if values != witness.values and shape not in found and allowed(compiled, values, shape.table()):
+    for values in dict.fromkeys(rows):
+        shape = Shape(values, witness.default, witness.seed, witness.functions)
+        if values != witness.values and allowed(compiled, values, shape.table()):
             found.append(shape)
     return found
 

@@ -43,7 +43,7 @@ def timeline(run: Run, last: int | None = None, until: Op | None = None) -> Time
     ops += [(op, "never") for op in _never(run, stuck)] if stuck else []
     at = {id(op): index for index, (op, _) in enumerate(ops)}
     steps = tuple(step(op, state) for op, state in ops)
-    links = sorted({(at[id(a)], at[id(b)]) for a, b in _pairs(run) if id(a) in at and id(b) in at})
+    links = sorted({(at[id(a)], at[id(b)]) for a, b in pairs(run) if id(a) in at and id(b) in at})
     return Timeline(steps, tuple(links), len(order) - len(shown))
 
 
@@ -93,7 +93,8 @@ def _never(run: Run, stuck: list[Op]) -> Iterator[Op]:
         yield from islice(behind, _NEVER)
 
 
-def _pairs(run: Run) -> Iterator[tuple[Op, Op]]:
+def pairs(run: Run) -> Iterator[tuple[Op, Op]]:
+    """Who takes what: every executed set with its wait, every push with its pop."""
     for givers, takers in ((run.sets, run.waits), (run.pushes, run.pops)):
         for given, taken in zip(givers, takers, strict=False):
             yield from zip(given, taken, strict=False)

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fencepost import ir
-from fencepost.diagnose import repair
-from fencepost.diagnose.repair import Repairs
+from fencepost.diagnose import edits
+from fencepost.diagnose.case import Case
+from fencepost.diagnose.texts import at
 from fencepost.facts import Fact
 from fencepost.findings import Related
 from fencepost.model.executor import Run
+from fencepost.printer import print_expr
 
 _PAIRS = 60
 
@@ -24,23 +26,33 @@ class _Control:
     around: tuple[str, ...]
 
 
-def guards(run: Run, repairs: Repairs) -> Iterator[Fact]:
+def guards(case: Case) -> Iterator[Fact]:
     """503 and 504: the guard or bound of one side that, replaced by its counterpart, repairs the kernel."""
-    kernel = repairs.kernel
-    tried = 0
-    for core, peer in (("vector", "cube"), ("cube", "vector")):
-        mine, theirs = _controls(kernel, core), _controls(kernel, peer)
-        for one in mine:
-            for two in theirs:
-                if type(one.node) is not type(two.node):
-                    continue
-                edited = _like(kernel, one, two)
-                if edited is None or tried >= _PAIRS:
-                    continue
-                tried += 1
-                if repairs.whole(edited):
-                    yield _fact(one, two)
-                    return
+    kernel = case.repairs.kernel
+    pairs = [
+        (one, two)
+        for core, peer in (("vector", "cube"), ("cube", "vector"))
+        for one in _controls(kernel, core)
+        for two in _controls(kernel, peer)
+        if type(one.node) is type(two.node)
+    ]
+    pairs.sort(key=lambda pair: abs(len(pair[0].around) - len(pair[1].around)))  # alike in depth first
+    for one, two in pairs[:_PAIRS]:
+        edited = _like(kernel, one, two)
+        if edited is not None and case.repairs.whole(edited):
+            fact = _fact(one, two)
+            case.accept(fact.cause, edited)
+            yield replace(fact, faults=case.repairs.before, operations=_example(case.run))
+            return
+
+
+def _example(run: Run) -> tuple[tuple[str, int], ...]:
+    """Operations that show how the run fails."""
+    if run.blocked:
+        return (at(run.blocked[0].op),)
+    if run.leftovers:
+        return (at(run.leftovers[0].ops[-1]),)
+    return tuple(at(op) for r in run.races[:1] for op in (r.first, r.second))
 
 
 def _controls(kernel: ir.Kernel, core: str) -> list[_Control]:
@@ -83,7 +95,7 @@ def _like(kernel: ir.Kernel, one: _Control, two: _Control) -> ir.Kernel | None:
         new = replace(one.node, branches=tuple(branches))
     else:
         return None
-    return None if new == one.node else repair.replace_statement(kernel, {id(one.node): new})
+    return None if new == one.node else edits.replace_statements(kernel, {id(one.node): new})
 
 
 def _rename(expr: ir.Expr, names: dict[str, str]) -> ir.Expr:
@@ -113,10 +125,19 @@ def _rename(expr: ir.Expr, names: dict[str, str]) -> ir.Expr:
 
 def _fact(one: _Control, two: _Control) -> Fact:
     side, other = f"line {one.node.span.line}", f"line {two.node.span.line}"
-    if isinstance(one.node, ir.For):
-        data = (("bound", f"the loop at {side}"), ("other", f"the loop at {other}"))
-        related = (Related(two.node.span, "the loop of the other side"),)
-        return Fact("504", one.node.span, data, related, ("bounds",))
-    data = (("guard", f"the guard at {side}"), ("other", f"the guard at {other}"))
-    related = (Related(two.node.span, "the guard of the other side"),)
-    return Fact("503", one.node.span, data, related, ("guards",))
+    if isinstance(one.node, ir.For) and isinstance(two.node, ir.For):
+        data = (("bound", f"{_trips(one.node)} on {side}"), ("other", f"{_trips(two.node)} on {other}"))
+        places = (Related(two.node.span, "the loop of the other side"),)
+        return Fact("504", one.node.span, data, places, ("control", one.node.span))
+    assert isinstance(one.node, ir.If) and isinstance(two.node, ir.If)
+    conditions = [print_expr(c.node.branches[c.branch][0]) for c in (one, two) if isinstance(c.node, ir.If)]
+    data = (("guard", f"{conditions[0]} on {side}"), ("other", f"{conditions[1]} on {other}"))
+    places = (Related(two.node.span, "the guard of the other side"),)
+    return Fact("503", one.node.span, data, places, ("control", one.node.span))
+
+
+def _trips(loop: ir.For) -> str:
+    """`t in range(n)`."""
+    bounds = [loop.start, loop.stop] if loop.start != ir.Int(0) or loop.step != ir.Int(1) else [loop.stop]
+    bounds += [loop.step] if loop.step != ir.Int(1) else []
+    return f"{loop.var} in range({', '.join(map(print_expr, bounds))})"

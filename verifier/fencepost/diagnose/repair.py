@@ -7,25 +7,26 @@ a name is never a guess from the text alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from fencepost import ir
 from fencepost.model.executor import LimitReached, Run
 from fencepost.model.program import ModelError
 
-Runner = Callable[[ir.Kernel], list[list[Run]]]
-"""Runs a kernel on the shapes of interest, the witness first; one list of runs (one per credit mode) per shape."""
+Runner = Callable[[ir.Kernel], Iterator[list[Run]]]
+"""Runs a kernel on the shapes of interest, one after the other, the witness first; one run per credit mode."""
 
-Signature = frozenset[tuple[object, ...]]
+Signature = frozenset[Hashable]
 
 
-def signature(runs: list[Run]) -> Signature:
+def signature(runs: Iterable[Run]) -> Signature:
     """The faults of one shape in a form that survives an edit elsewhere in the kernel."""
-    found: set[tuple[object, ...]] = set()
+    found: set[Hashable] = set()
     for run in runs:
-        found |= {("race", id(r.first.stmt), id(r.second.stmt)) for r in run.races}
-        found |= {("race", id(r.second.stmt), id(r.first.stmt)) for r in run.races}
+        if run.clean:
+            continue
+        found |= {race_fault(r.first.stmt, r.second.stmt) for r in run.races}
         found |= {("unwritten", id(u.op.stmt)) for u in run.unwritten}
         found |= {("blocked", id(b.op.stmt), b.op.effect.agent) for b in run.blocked}
         found |= {("leftover", str(run.channels[x.channel])) for x in run.leftovers}
@@ -33,144 +34,67 @@ def signature(runs: list[Run]) -> Signature:
         found |= {("contested", id(c.first.stmt), id(c.second.stmt)) for c in run.contested}
         found |= {("phase", p.kind) for p in run.phase_faults}
         found |= {("message", m.kind, m.ring) for m in run.message_faults}
-        found |= {("mutex", m.kind) for m in run.mutex_faults}
+        found |= {("mutex", m.kind, id(m.op.stmt)) for m in run.mutex_faults}
         found |= {("illegal", id(o.stmt)) for o in run.illegal}
         found |= {("outside", id(o.stmt)) for o in run.outside}
         found |= {("value", b.kind, b.span) for b in run.bad_values}
     return frozenset(found)
 
 
+def race_fault(one: ir.Node, two: ir.Node) -> Hashable:
+    """The fault of an unordered pair of accesses, whichever ran first."""
+    return "race", frozenset({id(one), id(two)})
+
+
 @dataclass(slots=True)
 class Repairs:
-    """Tries edits of one kernel, at most `budget` kernels in all."""
+    """Tries edits of one kernel, at most `budget` kernels in all.
+
+    `accepted` collects the edits that gave a fault its name, with the cause that they stand for.
+    """
 
     kernel: ir.Kernel
     runner: Runner
-    budget: int = 150
-    _before: list[Signature] | None = None
+    budget: int = 200
+    accepted: list[tuple[Hashable, ir.Kernel]] = field(default_factory=list)
+    _before: Signature | None = None
 
     def whole(self, edited: ir.Kernel) -> bool:
         """True if the edited kernel is clean on every shape of interest."""
-        after = self._run(edited)
-        return after is not None and not any(after)
+        return self._spend() and self._runs(edited, lambda runs: not signature(runs))
 
     def part(self, edited: ir.Kernel, faults: Signature) -> bool:
         """True if the edit removes all of `faults` at the witness and adds no fault there."""
-        after = self._run(edited)
-        return after is not None and not faults & after[0] and after[0] < self.before[0]
+        if not self._spend():
+            return False
+        after = self.after(edited)
+        return after is not None and not faults & after and after < self.before
 
-    def everywhere(self, edited: ir.Kernel, fault: tuple[object, ...]) -> bool:
-        """True if the edit removes `fault` on every shape of interest and adds no fault on any."""
-        after = self._run(edited)
-        return after is not None and all(fault not in a and a <= b for a, b in zip(after, self.before, strict=True))
+    def after(self, edited: ir.Kernel) -> Signature | None:
+        """The faults of the edited kernel at the witness; None if it cannot be run."""
+        found: list[Signature] = []
+
+        def first(runs: list[Run]) -> bool:
+            found.append(signature(runs))
+            return False
+
+        self._runs(edited, first)
+        return found[0] if found else None
 
     @property
-    def before(self) -> list[Signature]:
+    def before(self) -> Signature:
+        """The faults of the kernel itself at the witness."""
         if self._before is None:
-            self._before = [signature(runs) for runs in self.runner(self.kernel)]
+            self._before = signature(next(self.runner(self.kernel)))
         return self._before
 
-    def _run(self, edited: ir.Kernel) -> list[Signature] | None:
-        if self.budget <= 0:
-            return None
+    def _spend(self) -> bool:
         self.budget -= 1
+        return self.budget >= 0
+
+    def _runs(self, edited: ir.Kernel, good: Callable[[list[Run]], bool]) -> bool:
+        """Whether `good` holds of the runs of every shape of interest; stops at the first that is not."""
         try:
-            return [signature(runs) for runs in self.runner(edited)]
+            return all(good(runs) for runs in self.runner(edited))
         except (ModelError, LimitReached, KeyError):  # an edit may make a kernel that cannot run: no repair
-            return None
-
-
-# ------------------------------------------------------------------------------------------------ edits
-
-Body = tuple[ir.Stmt, ...]
-
-
-def bodies(kernel: ir.Kernel) -> Iterator[Body]:
-    """Every statement list of the kernel, outermost first."""
-    for node in ir.walk(kernel):
-        match node:
-            case ir.Section(body=body) | ir.For(body=body) | ir.Pipelined(body=body):
-                yield body
-            case ir.If():
-                for _, body in node.branches:
-                    yield body
-                if node.orelse:
-                    yield node.orelse
-
-
-def replace_body(kernel: ir.Kernel, old: Body, new: Body) -> ir.Kernel:
-    """The kernel with the statement list `old` (by identity) replaced by `new`."""
-    return _rebuild(kernel, {id(old): new}, {})
-
-
-def replace_statement(kernel: ir.Kernel, changes: dict[int, ir.Stmt]) -> ir.Kernel:
-    """The kernel with statements replaced; `changes` maps id(statement) to its replacement."""
-    return _rebuild(kernel, {}, changes)
-
-
-def _rebuild(kernel: ir.Kernel, lists: dict[int, Body], statements: dict[int, ir.Stmt]) -> ir.Kernel:
-    def body(old: Body) -> Body:
-        new = tuple(statement(s) for s in lists.get(id(old), old))
-        return old if len(new) == len(old) and all(a is b for a, b in zip(new, old, strict=True)) else new
-
-    def statement(old: ir.Stmt) -> ir.Stmt:
-        if id(old) in statements:
-            return statements[id(old)]
-        match old:
-            case ir.For() | ir.Pipelined():
-                inner = body(old.body)
-                return old if inner is old.body else replace(old, body=inner)
-            case ir.If():
-                branches = tuple((c, body(b)) for c, b in old.branches)
-                orelse = body(old.orelse)
-                same = orelse is old.orelse and all(a[1] is b[1] for a, b in zip(branches, old.branches, strict=True))
-                return old if same else replace(old, branches=branches, orelse=orelse)
-        return old
-
-    items: list[ir.Section | ir.Stmt] = []
-    for item in kernel.body:
-        items.append(replace(item, body=body(item.body)) if isinstance(item, ir.Section) else statement(item))
-    return replace(kernel, body=tuple(items))
-
-
-def contains(stmt: ir.Stmt, inner: ir.Node) -> bool:
-    return any(node is inner for node in ir.walk(stmt))
-
-
-def moved_behind(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node) -> ir.Kernel | None:
-    """`sync` moved behind the later statement of its list that holds `access`; None if there is none."""
-    return _moved(kernel, sync, access, behind=True)
-
-
-def moved_before(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node) -> ir.Kernel | None:
-    """`sync` moved before the earlier statement of its list that holds `access`; None if there is none."""
-    return _moved(kernel, sync, access, behind=False)
-
-
-def _moved(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node, *, behind: bool) -> ir.Kernel | None:
-    for body in bodies(kernel):
-        at = next((i for i, s in enumerate(body) if s is sync), None)
-        if at is None:
-            continue
-        places = range(at + 1, len(body)) if behind else range(at)
-        to = next((i for i in places if contains(body[i], access)), None)
-        if to is None:
-            return None
-        rest = [*body[:at], *body[at + 1 :]]
-        rest.insert(to, sync)
-        return replace_body(kernel, body, tuple(rest))
-    return None
-
-
-def syncs(kernel: ir.Kernel, core: ir.Core | None = None) -> list[ir.SetCross | ir.WaitCross | ir.SyncSrc | ir.SyncDst]:
-    """The synchronisation statements of the kernel (of one core's sections), in text order."""
-    roots: list[ir.Node] = [
-        item for item in kernel.body if core is None or not isinstance(item, ir.Section) or item.core == core
-    ]
-    return [
-        n for root in roots for n in ir.walk(root) if isinstance(n, (ir.SetCross, ir.WaitCross, ir.SyncSrc, ir.SyncDst))
-    ]
-
-
-def core_of(agent: str) -> ir.Core:
-    return "cube" if agent == "aic" else "vector"
+            return False

@@ -7,16 +7,33 @@ every channel is issued, executed or not.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from fencepost import ir
+from fencepost.diagnose.families import Families
 from fencepost.model.effects import Touch
 from fencepost.model.executor import Op, Run
 
 Role = Literal["ready", "release"]
+
+_PAIRS = 8  # operations of a channel that its role is read from
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One access to memory that both core kinds touch."""
+
+    op: Op
+    writes: bool
+    touch: Touch
+
+    def meets(self, other: Use | Touch) -> bool:
+        """Whether the two are about one buffer: by name or by memory."""
+        touch = other.touch if isinstance(other, Use) else other
+        return self.touch.access.name == touch.access.name or bool(set(self.touch.cells) & set(touch.cells))
 
 
 @dataclass
@@ -27,6 +44,7 @@ class Protocol:
     """
 
     run: Run
+    families: Families
     larger: Callable[[], Run | None] = lambda: None
     _roles: dict[int, Role | None] = field(default_factory=dict)
 
@@ -61,55 +79,95 @@ class Protocol:
                     found[channel].append(op)
         return found
 
+    @cached_property
+    def _ranks(self) -> dict[tuple[int, int], int]:
+        """(channel, id(wait)) -> which wait of the channel it is, from 0."""
+        return {(c, id(op)): rank for c, ops in self.waits.items() for rank, op in enumerate(ops)}
+
+    def rank(self, channel: int, wait: Op) -> int:
+        """Which wait of the channel `wait` is, from 0."""
+        return self._ranks[channel, id(wait)]
+
+    # ------------------------------------------------------------------------------------------------ windows
+
+    def _uses(self, op: Op) -> list[Use]:
+        effect = op.effect
+        uses = [Use(op, False, t) for t in effect.reads] + [Use(op, True, t) for t in effect.writes]
+        return [u for u in uses if u.touch.access.name in self.shared]
+
+    def _window(self, ops: Iterable[Op], end: type) -> list[Use]:
+        """The shared accesses of `ops` up to an `end` statement; those before the first access do not count."""
+        found: list[Use] = []
+        for op in ops:
+            if isinstance(op.stmt, end):
+                if found:
+                    break
+            else:
+                found += self._uses(op)
+        return found
+
+    def before(self, setter: Op) -> list[Use]:
+        """What a set announces: the shared accesses before it, since the set before those; latest first."""
+        ops = self.run.issued[setter.effect.agent]
+        return self._window(reversed(ops[: setter.number]), ir.SetCross)
+
+    def after(self, wait: Op) -> list[Use]:
+        """What a wait guards: the shared accesses behind it, up to the wait behind those."""
+        ops = self.run.issued[wait.effect.agent]
+        return self._window(ops[wait.number + 1 :], ir.WaitCross)
+
+    def group(self, op: Op) -> list[Op]:
+        """The cross-core waits nearest before `op`, with no shared access between them."""
+        found: list[Op] = []
+        for earlier in reversed(self.run.issued[op.effect.agent][: op.number]):
+            if isinstance(earlier.stmt, ir.WaitCross):
+                found.append(earlier)
+            elif found and self._uses(earlier):
+                break
+        return found[::-1]
+
+    def partners(self, wait: Op) -> list[Op]:
+        """The sets that a wait takes, by issue order (so it is defined for waits that never end too)."""
+        found = []
+        for channel in wait.effect.waits:
+            sets, rank = self.sets.get(channel, []), self.rank(channel, wait)
+            if rank < len(sets):
+                found.append(sets[rank])
+        return found
+
+    def announced(self, wait: Op) -> list[Use]:
+        """What the sets that a wait takes announce."""
+        return [use for setter in self.partners(wait) for use in self.before(setter)]
+
+    # -------------------------------------------------------------------------------------------------- roles
+
     def role(self, channel: int) -> Role | None:
-        """Whether the channel announces data or room: by the first shared access after a wait, else before a set."""
+        """Whether the channel announces data or room; None if no access tells."""
         if channel not in self._roles:
             self._roles[channel] = self._role(channel)
         return self._roles[channel]
 
     def _role(self, channel: int) -> Role | None:
-        for wait in self.waits.get(channel, []):
-            access = self.next_access(wait)
-            if access is not None:
-                return "release" if access[1] else "ready"
-        for op in reversed(self.sets.get(channel, [])):
-            access = self.previous_access(op)
-            if access is not None:
-                return "ready" if access[1] else "release"
-        other = self.larger()
-        if other is not None:
-            number = next((n for n, c in enumerate(other.channels) if c == self.run.channels[channel]), None)
-            return None if number is None else Protocol(other).role(number)
+        given = [u for op in self.sets.get(channel, [])[:_PAIRS] for u in self.before(op)]
+        taken = [u for op in self.waits.get(channel, [])[:_PAIRS] for u in self.after(op)]
+        common = [(g.writes, t.writes) for g in given for t in taken if g.meets(t)]
+        if (True, False) in common:
+            return "ready"
+        if (False, True) in common:
+            return "release"
+        bigger = self._bigger
+        if bigger is not None:
+            number = next((n for n, c in enumerate(bigger.run.channels) if c == self.run.channels[channel]), None)
+            role = None if number is None else bigger.role(number)
+            if role is not None:
+                return role
+        if taken:
+            return "release" if taken[0].writes else "ready"
+        if given:
+            return "ready" if given[0].writes else "release"
         return None
 
-    def next_access(self, op: Op) -> tuple[Op, bool, Touch] | None:
-        """The first access to shared memory at or after `op` in program order: (operation, it writes, operand)."""
-        ops = self.run.issued[op.effect.agent]
-        return next((a for later in ops[op.number + 1 :] for a in self._accesses(later)), None)
-
-    def previous_access(self, op: Op) -> tuple[Op, bool, Touch] | None:
-        """The last access to shared memory before `op` in program order."""
-        ops = self.run.issued[op.effect.agent]
-        return next((a for earlier in reversed(ops[: op.number]) for a in self._accesses(earlier)), None)
-
-    def _accesses(self, op: Op) -> list[tuple[Op, bool, Touch]]:
-        touches = [(op, True, t) for t in op.effect.writes] + [(op, False, t) for t in op.effect.reads]
-        return [a for a in touches if a[2].access.name in self.shared]
-
-    def announced(self, wait: Op) -> list[tuple[Op, Touch]]:
-        """The shared writes that the set paired with `wait` announces: those since the setter's previous signal.
-
-        The pairing is by issue order, so it is defined for waits that never end too.
-        """
-        found: list[tuple[Op, Touch]] = []
-        for channel in wait.effect.waits:
-            waits, sets = self.waits[channel], self.sets.get(channel, [])
-            rank = waits.index(wait)
-            if rank >= len(sets):
-                continue
-            setter = sets[rank]
-            for op in reversed(self.run.issued[setter.effect.agent][: setter.number]):
-                if isinstance(op.stmt, ir.SetCross):
-                    break
-                found += [(op, t) for t in op.effect.writes if t.access.name in self.shared]
-        return found
+    @cached_property
+    def _bigger(self) -> Protocol | None:
+        run = self.larger()
+        return None if run is None else Protocol(run, self.families)

@@ -18,6 +18,7 @@ from fencepost import ir
 from fencepost.model.effects import Channel, Effect, PipeKey, Resolver, Touch
 from fencepost.model.functions import FunctionTable, Point
 from fencepost.model.issue import BadValue, LimitReached, issue
+from fencepost.model.lifetimes import misused
 from fencepost.model.program import Compiled, compile_kernel
 
 DEFAULT_LIMIT = 1_000_000
@@ -131,7 +132,7 @@ class MessageFault:
     (popped, never freed), "freed-twice", "free-unpopped", "use-after-free", "round" (task of push and pop differ).
     """
 
-    kind: Literal["overrun", "left", "unfreed", "free-unpopped", "use-after-free", "round"]
+    kind: Literal["overrun", "left", "unfreed", "free-unpopped", "freed-twice", "use-after-free", "round"]
     ring: int
     op: Op
     other: Op | None = None
@@ -367,6 +368,7 @@ class Machine:
             (n, lane): _Messages() for n, ring in enumerate(self.resolver.rings) for lane in range(ring.lanes)
         }
         self._check_operands()
+        self._check_lifetimes()
         self._simulate()
         self._finish()
         return result
@@ -385,6 +387,19 @@ class Machine:
                         self.result.illegal.append(op)
                     if effect.out_of_range:
                         self.result.outside.append(op)
+
+    def _check_lifetimes(self) -> None:
+        """Find popped messages that are used after their slot was freed."""
+        if not self.resolver.rings or self.compiled.target.frees_at != "tfree":
+            return
+        buffers = frozenset(self.resolver.layout.depths)
+        for ops in self.result.issued.values():
+            for kind, op, freed in misused(ops, buffers):
+                ring = freed.effect.rings[0][0] if freed.effect.rings else None
+                key = (kind, op.effect.site, freed.effect.site, op.effect.agent)
+                if ring is not None and key not in self.seen:
+                    self.seen.add(key)
+                    self.result.message_faults.append(MessageFault(kind, ring, op, freed))
 
     # ---------------------------------------------------------------------------------------------- schedule
 

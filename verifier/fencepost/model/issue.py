@@ -37,13 +37,16 @@ class LimitReached(Exception):
 class BadValue:
     """A value that the model does not allow, seen while `agent` evaluated an expression.
 
-    `kind`: "negative" (operand of % or //), "zero" (division), "index" (tuple or record ring), "assert".
+    `kind`: "negative" (operand of % or //), "zero" (division), "index" (tuple or record ring), "assert".  `node` is the
+    expression or statement, `value` the index or operand.
     """
 
     kind: Literal["negative", "zero", "index", "assert"]
     agent: str
     span: ir.Span
     message: str
+    node: ir.Node
+    value: int
 
 
 Issued = tuple[int, tuple[int, ...], int | None]
@@ -59,9 +62,10 @@ class Evaluator:
     nodes: list[ir.Node]
     faults: dict[tuple[str, int], BadValue] = field(default_factory=dict)
 
-    def note(self, kind: Literal["negative", "zero", "index", "assert"], k: int, message: str) -> None:
+    def note(self, kind: Literal["negative", "zero", "index", "assert"], k: int, value: int, message: str) -> None:
         if (kind, k) not in self.faults:
-            self.faults[kind, k] = BadValue(kind, self.agent, self.nodes[k].span, message)
+            node = self.nodes[k]
+            self.faults[kind, k] = BadValue(kind, self.agent, node.span, message, node, value)
 
     def mod(self, a: int, b: int, k: int) -> int:
         if a < 0 or b <= 0:
@@ -75,22 +79,22 @@ class Evaluator:
 
     def _divide(self, op: str, a: int, b: int, k: int) -> int:
         if b == 0:
-            self.note("zero", k, f"the right operand of {op} is 0")
+            self.note("zero", k, b, f"the right operand of {op} is 0")
             return 0
         side = f"the left operand of {op} is {a}" if a < 0 else f"the right operand of {op} is {b}"
-        self.note("negative", k, f"{side}: the device rounds towards zero, the model down")
+        self.note("negative", k, a if a < 0 else b, f"{side}: the device rounds towards zero, the model down")
         return a % b if op == "%" else a // b
 
     def item(self, values: tuple[int, ...], index: int, k: int) -> int:
         if 0 <= index < len(values):
             return values[index]
-        self.note("index", k, f"index {index} is outside a tuple of {len(values)}")
+        self.note("index", k, index, f"index {index} is outside a tuple of {len(values)}")
         return 0
 
     def record(self, index: int, size: int, k: int) -> int:
         if 0 <= index < size:
             return index
-        self.note("index", k, f"record {index} is outside a ring of {size}")
+        self.note("index", k, index, f"record {index} is outside a ring of {size}")
         return 0
 
 
@@ -149,7 +153,7 @@ def issue(
             v[i[1]], v[i[2]] = int(i[3](v, e)), int(i[4](v, e))
         elif kind == 8:  # Require
             if not i[1](v, e):
-                e.note("assert", i[2], "the assertion is false")
+                e.note("assert", i[2], 0, "the assertion is false")
         else:  # Stop
             return issued, list(e.faults.values())
 

@@ -11,34 +11,74 @@ from dataclasses import dataclass
 from itertools import product
 
 from fencepost import ir
-from fencepost.model.functions import FunctionTable
+from fencepost.model.functions import FunctionTable, Point
 from fencepost.model.issue import evaluate
 from fencepost.model.program import Compiled
 
 _AXIS = 36  # values along one parameter alone: twice the capacity of a channel with two ids, and a few more
-_SUMS = {1: _AXIS, 2: 14, 3: 9, 4: 6}
-_CANDIDATES = 60_000
+_SUMS = {1: _AXIS, 2: 14, 3: 9, 4: 6, 5: 4}
+_MANY = 10  # parameters beyond which only sums up to 2 are tried
+_COMBINED = 81  # combinations of the other parameters along one axis
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Parameter values in the order of `Compiled.parameters`, and how unknown functions are filled in."""
+    """Parameter values in the order of `Compiled.parameters`, and how unknown functions are filled in.
+
+    `functions` fixes single points; the others follow `default` or `seed` (see `FunctionTable`).
+    """
 
     values: tuple[int, ...]
     default: int = 1
     seed: int | None = None
+    functions: tuple[tuple[Point, int], ...] = ()
 
     def table(self) -> FunctionTable:
-        return FunctionTable(default=self.default, seed=self.seed)
+        return FunctionTable(dict(self.functions), self.default, self.seed)
+
+    @property
+    def size(self) -> tuple[int, tuple[int, ...]]:
+        """The order of shapes: the sum of absolute values, then the parameters."""
+        return sum(map(abs, self.values)), self.values
 
 
-_TABLES: tuple[tuple[int, int | None], ...] = (
+TABLES: tuple[tuple[int, int | None], ...] = (
     (1, None), (2, None), (0, None), (3, None), (-1, None), (0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5),
 )  # fmt: skip
+"""Fillings of the unknown functions: (default, seed)."""
 
 
 def uses_functions(kernel: ir.Kernel) -> bool:
     return any(isinstance(n, ir.Call) and n.function not in ir.INTERPRETED for n in ir.walk(kernel))
+
+
+def loop_inputs(compiled: Compiled) -> set[str]:
+    """The parameters that some trip count depends on, and the unknown functions that do."""
+    kernel = compiled.kernel
+    found: set[str] = set()
+    pending: list[ir.Node] = []
+    values: dict[str, list[ir.Expr]] = {}
+    for node in ir.walk(kernel):
+        match node:
+            case ir.For() | ir.Pipelined():
+                pending += (node.start, node.stop)
+            case ir.If() if any(isinstance(n, ir.Break) for n in ir.walk(node)):
+                pending += (condition for condition, _ in node.branches)
+            case ir.Assign(name=name, value=value) | ir.Bind(name=name, value=value):
+                values.setdefault(name, []).append(value)
+            case ir.StoreField(ring=ring, value=value):
+                values.setdefault(ring, []).append(value)
+    while pending:
+        for node in ir.walk(pending.pop()):
+            names = [node.id] if isinstance(node, ir.Name) else [node.ring] if isinstance(node, ir.Field) else []
+            if isinstance(node, ir.Call) and node.function not in ir.INTERPRETED:
+                found.add(f"{node.function}()")
+            for name in names:
+                if name not in found:
+                    found.add(name)
+                    pending += values.get(name, ())
+                    pending += (compiled.scalars[name],) if name in compiled.scalars else ()
+    return {n for n in found if n in compiled.parameters or n.endswith("()")}
 
 
 def allowed(compiled: Compiled, values: tuple[int, ...], table: FunctionTable | None = None) -> bool:
@@ -51,32 +91,75 @@ def allowed(compiled: Compiled, values: tuple[int, ...], table: FunctionTable | 
 
 def shapes(compiled: Compiled) -> Iterator[Shape]:
     """All shapes to try, smallest first; each with every filling of the unknown functions."""
-    tables = _TABLES if uses_functions(compiled.kernel) else _TABLES[:1]
-    for values in _values(compiled):
+    tables = TABLES if uses_functions(compiled.kernel) else TABLES[:1]
+    for values in candidates(compiled):
         for default, seed in tables:
             shape = Shape(values, default, seed)
             if allowed(compiled, values, shape.table()):
                 yield shape
 
 
-def _values(compiled: Compiled) -> list[tuple[int, ...]]:
+def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
+    """Parameter values to try, smallest first, whether or not the assumes allow them."""
     ranges = [bounds(compiled, p) for p in compiled.parameters]
     count = len(ranges)
     if count == 0:
         return [()]
-    limit = _SUMS.get(count, 4)
+    limit = _SUMS.get(count, 3 if count <= _MANY else 2)
     axes = [_axis(low, high) for low, high in ranges]
-    offsets = [min(abs(v) for v in axis) for axis in axes]
+    near = [sorted(axis, key=lambda v: (abs(v), v))[:3] for axis in axes]
+    offsets = [abs(few[0]) if few else 0 for few in near]
     found = set(_sums(axes, offsets, limit))
     for i, axis in enumerate(axes):
-        for others in product(*([_near(axes[j])[:3] for j in range(count) if j != i])):
-            for value in axis:
-                row = list(others)
-                row.insert(i, value)
-                found.add(tuple(row))
-                if len(found) > _CANDIDATES:
-                    break
+        for others in _others(near[:i] + near[i + 1 :]):
+            found |= {(*others[:i], value, *others[i:]) for value in axis}
     return sorted(found, key=lambda v: (sum(map(abs, v)), v))
+
+
+def smaller(compiled: Compiled, values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    """All parameter values before `values` in the order of shapes, from -2 on where no assume bounds them below."""
+    total = sum(map(abs, values))
+    axes = []
+    for parameter in compiled.parameters:
+        low, high = bounds(compiled, parameter)
+        start = low if low is not None else (min(-2, high) if high is not None else -2)
+        axes.append(range(max(start, -total), min(total if high is None else high, total) + 1))
+    for sum_ in range(total + 1):
+        for found in _exactly(axes, sum_):
+            if (sum_, found) >= (total, values):
+                return
+            yield found
+
+
+def _exactly(axes: list[range], total: int) -> Iterator[tuple[int, ...]]:
+    """Every combination whose absolute values sum to `total`, in lexicographic order."""
+
+    def extend(prefix: tuple[int, ...], left: int) -> Iterator[tuple[int, ...]]:
+        if len(prefix) == len(axes):
+            if left == 0:
+                yield prefix
+            return
+        axis = axes[len(prefix)]
+        if len(prefix) == len(axes) - 1:
+            yield from ((*prefix, v) for v in sorted({-left, left}) if v in axis)
+            return
+        for value in axis:
+            if abs(value) <= left:
+                yield from extend((*prefix, value), left - abs(value))
+
+    yield from extend((), total)
+
+
+def _others(near: list[list[int]]) -> Iterator[tuple[int, ...]]:
+    """What the other parameters take while one goes along its axis: every combination, or, of many, equal ranks."""
+    combinations = 1
+    for few in near:
+        combinations *= len(few)
+    if combinations <= _COMBINED:
+        yield from product(*near)
+    else:
+        for rank in range(3):
+            yield tuple(few[min(rank, len(few) - 1)] for few in near)
 
 
 def _sums(axes: list[list[int]], offsets: list[int], limit: int) -> Iterator[tuple[int, ...]]:
@@ -92,10 +175,6 @@ def _sums(axes: list[list[int]], offsets: list[int], limit: int) -> Iterator[tup
                 yield from extend((*prefix, value), left - excess)
 
     yield from extend((), limit)
-
-
-def _near(axis: list[int]) -> list[int]:
-    return sorted(axis, key=lambda v: (abs(v), v))
 
 
 def _axis(low: int | None, high: int | None) -> list[int]:

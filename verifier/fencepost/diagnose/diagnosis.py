@@ -1,0 +1,59 @@
+"""What is wrong in one failing run, and which of it has one cause?"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
+
+from fencepost.diagnose.boundary import guards
+from fencepost.diagnose.case import Case
+from fencepost.diagnose.hangs import hangs
+from fencepost.diagnose.messages import messages
+from fencepost.diagnose.pairing import modes, pairings
+from fencepost.diagnose.phases import early_final, phases
+from fencepost.diagnose.races import races
+from fencepost.diagnose.repair import Signature
+from fencepost.diagnose.signals import capacity, contests, counts, leftovers, mutexes, participants
+from fencepost.diagnose.slots import annotated, has_rounds, rounds, slots
+from fencepost.diagnose.values import values
+from fencepost.facts import Fact
+from fencepost.model.executor import Run
+
+
+def diagnose(case: Case) -> Iterator[Fact]:
+    """Name every fault of a run.
+
+    The order matters: what a guard, a slot or a pairing explains is not blamed on a signal, and what one edit repairs
+    has one cause.
+    """
+    run = case.run
+    found = list(values(run))
+    if (run.blocked or run.leftovers or run.races) and case.known(case.repairs.before) is None:
+        found += guards(case)
+    found += slots(case)
+    found += pairings(case)
+    found += races(case)
+    found += modes(run)
+    found += hangs(case)
+    found += capacity(case)
+    found += leftovers(case)
+    found += counts(case)
+    found += participants(case)
+    found += contests(case)
+    found += mutexes(case)
+    found += messages(case)
+    found += phases(case)
+    for fact in found:
+        cause = case.known(fact.faults)
+        if cause is not None and cause != fact.cause:
+            case.aliases.append((fact.cause, cause))
+            fact = replace(fact, cause=cause)
+        yield fact
+
+
+def silent(run: Run) -> Signature:
+    """Faults that execution alone does not show: rounds, modes, an early Final."""
+    found: set[Hashable] = set()
+    if has_rounds(run.compiled.kernel):
+        found |= {f for fact in annotated(run) for f in fact.faults} | {m.fault for m in rounds(run)}
+    return frozenset(found | {f for fact in (*modes(run), *early_final(run)) for f in fact.faults})
