@@ -187,7 +187,8 @@ def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str) -> Decision:
         if setting is None or (count + plan.depth) * len(plan.slots) * len(_TABLES) > _MAX_RUN:
             continue
         for seed, high in _TABLES:
-            trial = Setting(setting.names, FunctionTable(default=high, seed=seed, low=0, high=high))
+            table = FunctionTable(setting.functions.values, default=high, seed=seed, low=0, high=high)
+            trial = Setting(setting.names, table)
             result = outcome(plan, count, trial)
             if result.wrong:
                 return Decision(Verdict.REFUTED, "runs of both programs differ", (Failure(result, trial),))
