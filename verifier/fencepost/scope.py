@@ -26,7 +26,7 @@ SUGGESTIONS, CANDIDATES = 50, 1000
 """How many names of a kernel are compared with known ones, and with how many at most."""
 
 _EXPRESSIONS = get_args(ir.Expr)
-_COMPOUND = (ir.Section, ir.If, ir.For, ir.Pipelined)
+_COMPOUND = (ir.If, ir.For, ir.Pipelined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def child_nodes(node: ir.Node) -> list[ir.Node]:
 
 def depth_mistake(kernel: ir.Kernel) -> Mistake | None:
     """The first place that is nested too deep for the tools behind the front ends, or None."""
-    stack: list[tuple[ir.Node, int, int]] = [(kernel, -1, 0)]
+    stack: list[tuple[ir.Node, int, int]] = [(kernel, 0, 0)]
     while stack:
         node, statements, expressions = stack.pop()
         if isinstance(node, _EXPRESSIONS):

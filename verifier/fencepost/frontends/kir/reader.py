@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from fencepost import ir
 from fencepost.findings import InputError
+from fencepost.frontends.kir.automaton import Tables
 from fencepost.frontends.kir.build import Builder
 from fencepost.frontends.kir.indent import Indenter
 from fencepost.frontends.kir.recovery import KernelParse
@@ -31,6 +32,7 @@ _HEADER = re.compile(r"^(?:kernel\b|[ \t]+kernel[ \t]+\w+[ \t]*\(|([^\W\d]\w*)[ 
 @dataclass(frozen=True, slots=True)
 class _Parser:
     lark: Lark
+    tables: Tables
     indenter: Indenter
     builder: Builder
 
@@ -50,7 +52,7 @@ def _parser() -> _Parser:
         keep_all_tokens=True,
         maybe_placeholders=False,
     )
-    return _Parser(lark, indenter, builder)
+    return _Parser(lark, Tables.of(lark), indenter, builder)
 
 
 class _Errors:
@@ -95,7 +97,7 @@ def read(text: str, file: str) -> ReadResult:
             if chunk[0] in " \t":
                 errors.report(line, chunk.index("kernel") + 1, "a kernel header must begin in column 1")
             parser.builder.begin(file, errors.report)
-            parse = KernelParse(parser.lark, parser.indenter, parser.builder, errors.report)
+            parse = KernelParse(parser.lark, parser.tables, parser.indenter, parser.builder, errors.report)
             for kernel in parse.run(chunk, line):
                 for mistake in mistakes(kernel, parse.bad_names | parser.builder.dropped):
                     errors.report(mistake.span.line, mistake.span.column, mistake.message)

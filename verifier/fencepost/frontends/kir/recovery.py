@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fencepost import ir
 from fencepost.frontends.kir import words
+from fencepost.frontends.kir.automaton import Automaton, Refused, Tables
 
 if TYPE_CHECKING:
     from lark import Lark, Token
@@ -32,8 +33,9 @@ _STATEMENT = re.compile(rf"[ \t]*(?:(?:{'|'.join(words.LINE_WORDS)})\b|[^\W\d]\w
 class KernelParse:
     """The reading of one kernel's text."""
 
-    def __init__(self, lark: Lark, indenter: Indenter, builder: Builder, report: Report) -> None:
+    def __init__(self, lark: Lark, tables: Tables, indenter: Indenter, builder: Builder, report: Report) -> None:
         self._lark = lark
+        self._automaton = Automaton(tables)
         self._indenter = indenter
         self._builder = builder
         self._report = report
@@ -48,29 +50,29 @@ class KernelParse:
         self._text = text
         self._make: Any = Token
         self._indenter.begin(text, self._report)
-        interactive = self._lark.parse_interactive(text)
-        thread: Any = interactive.lexer_thread
-        self._state: Any = interactive.parser_state
+        thread: Any = self._lark.parse_interactive(text).lexer_thread
         self._counter: Any = thread.state.line_ctr
         self._counter.line = line
-        feed = self._state.feed_token
-        stream = thread.lex(self._state)
-        token: Token | None = None
+        feed = self._automaton.feed
+        stream = thread.lex(self._automaton)
         while True:
             try:
                 for token in stream:
                     feed(token)
-                token = self._marker("$END")
-                items: list[Any] = feed(token, True)
+                items: list[Any] = feed(self._marker("$END"))
                 return self._builder.whole(items)
-            except UnexpectedToken as error:
-                if self._recover(error.token, fed=error.token is token):
-                    stream = thread.lex(self._state)
+            except Refused as refused:
+                if self._recover(refused.token, fed=True):
+                    stream = thread.lex(self._automaton)
+            except UnexpectedToken as error:  # the lexer found a token that cannot come next
+                self._recover(error.token, fed=False)
+                stream = thread.lex(self._automaton)
             except UnexpectedCharacters:
                 bad = self._make("", text[self._counter.char_pos], self._counter.char_pos)
                 bad.line, bad.column = self._counter.line, self._counter.column
                 self._recover(bad, fed=False)
-                stream = thread.lex(self._state)
+                stream = thread.lex(self._automaton)
+
     # ------------------------------------------------------------------------------------------------------- recovery
     def _recover(self, token: Token, fed: bool) -> bool:
         """Report the unexpected `token` and make everything ready for the line behind it.
@@ -78,7 +80,7 @@ class KernelParse:
         `fed`: the token came through the indenter; else the lexer stopped at it and nothing else has seen it.  Returns
         whether the token stream has ended or was moved and must be opened again.
         """
-        accepted = self._accepted()
+        accepted = self._automaton.accepted()
         if accepted == {"INDENT"}:
             return self._no_block(token, fed)
         if self._indenter.brackets and self._unclosed(token):
@@ -95,7 +97,7 @@ class KernelParse:
         self._give_up(first)
         if token.type in words.STRUCTURE:
             self.bad_names.update(_IDENTIFIER.findall(self._text, start, self._counter.char_pos))
-            self._state.feed_token(token)
+            self._automaton.feed(token)
         else:
             if token.type == "":
                 self._counter.feed(token)
@@ -106,12 +108,9 @@ class KernelParse:
 
     def _give_up(self, first: Token) -> None:
         """Take the automaton back to where a statement may begin and let BAD stand for the line of `first`."""
-        states, values = self._state.state_stack, self._state.value_stack
-        while not self._acceptable("BAD"):
-            states.pop()
-            values.pop()
+        self._automaton.back_to("BAD")
         line, column = first.line, first.column
-        self._state.feed_token(self._make("BAD", "", first.start_pos, line, column, line, column))
+        self._automaton.feed(self._make("BAD", "", first.start_pos, line, column, line, column))
         self._indenter.broken_columns.append(first.column or 1)
 
     def _no_block(self, token: Token, fed: bool) -> bool:
@@ -125,11 +124,11 @@ class KernelParse:
                 f"expected an indented block after this line ('{header}' opens one); write 'pass' for an empty one",
             )
             self._give_up(header)
-        self._state.feed_token(self._marker("NEWLINE"))
+        self._automaton.feed(self._marker("NEWLINE"))
         if token.type == "$END":
             return True
         if fed:
-            self._state.feed_token(token)
+            self._automaton.feed(token)
             return False
         if token.type != "":
             self._rewind(token.start_pos or 0, token.line or 0)
@@ -221,40 +220,9 @@ class KernelParse:
         found = re.compile(r"[0-9]\w*").match(self._text, bad.start_pos or 0)
         return self._make("", found.group()) if found else bad
 
-    # ------------------------------------------------------------------------------------------------------ automaton
     def _marker(self, kind: str) -> Token:
+        """A token without text at the lexer's place."""
         counter = self._counter
         position, line, column = counter.char_pos, counter.line, counter.column
         token: Token = self._make(kind, "", position, line, column, line, column, position)
         return token
-
-    def _accepted(self) -> set[str]:
-        """The terminals that could come next."""
-        actions = self._state.parse_conf.states[self._state.state_stack[-1]]
-        return {kind for kind in actions if (kind.isupper() or kind == "$END") and self._acceptable(kind)}
-
-    def _acceptable(self, kind: str) -> bool:
-        """Whether the automaton, as it stands, would shift the terminal `kind` (its stacks are left alone)."""
-        tables, stack = self._state.parse_conf.states, self._state.state_stack
-        below = len(stack)
-        top: list[Any] = []  # the simulated stack is stack[:below] + top
-        while True:
-            state = top[-1] if top else stack[below - 1]
-            action = tables[state].get(kind)
-            if action is None:
-                return False
-            if action[0].name == "Shift":
-                return True
-            rule = action[1]
-            for _ in rule.expansion:
-                if top:
-                    top.pop()
-                else:
-                    below -= 1
-            state = top[-1] if top else stack[below - 1]
-            goto = tables[state].get(rule.origin.name)
-            if goto is None:
-                return False
-            top.append(goto[1])
-            if kind == "$END" and goto[1] == self._state.parse_conf.end_state:
-                return True
