@@ -61,7 +61,7 @@ class Sums:
     def name(self, body: Lin, index: str) -> Lin:
         """The sum of `body` over `index` from 0 to `index` - 1, as an applied function."""
         others = sorted(s for s in body.symbols if is_index(s) and s != index)
-        formal = tuple(f"#{i}" for i in range(len(others) + 1))
+        formal = tuple(f"${i}" for i in range(len(others) + 1))
         renamed = substitute(body, dict(zip((index, *others), map(symbol, formal), strict=True)), self.rebuild)
         found = self._by_text.get(renamed.text)
         if found is None:
@@ -92,7 +92,7 @@ class Sums:
 
 def is_index(name: str) -> bool:
     """Whether a symbol is a loop index or stands for a value at the start of a trip; parameters are neither."""
-    return "@" in name or name.startswith("#")
+    return "@" in name or name.startswith("$")
 
 
 @dataclass(slots=True)
@@ -164,19 +164,18 @@ class Summation:
         result = ZERO
         following = Substitution({index: symbol(index) + 1}, self.sums.rebuild)
         start = Substitution({index: ZERO}, self.sums.rebuild)
-        progress = True
-        while progress and rest.parts:
-            progress = False
+        while True:
+            best: tuple[Lin, Lin] | None = None
             for atom, k in rest.parts:
                 if index not in atom.symbols:
                     continue
                 here = Lin(0, ((atom, 1),))
-                step = inside.lin(following.lin(here)) - here
-                shorter = rest + step * k
-                if len(shorter.parts) < len(rest.parts) and len(step.parts) > 1:
-                    result = result - (here - start.lin(here)) * k
-                    rest, progress = shorter, True
-                    break
+                shorter = rest + (inside.lin(following.lin(here)) - here) * k
+                if len(shorter.parts) < len(rest.parts if best is None else best[1].parts):
+                    best = (here - start.lin(here)) * k, shorter
+            if best is None:
+                break
+            result, rest = result - best[0], best[1]
         result = result + symbol(index) * rest.constant
         for atom, k in rest.parts:
             result = result + self.sums.name(Lin(0, ((atom, 1),)), index) * k
@@ -209,9 +208,7 @@ class Summation:
         found = self._lattice(cyclic, low, high, index, outside)
         return None if found is None else choose(conjoin(fixed), found, ZERO)
 
-    def _split(
-        self, part: Cond, parts: tuple[Cond, ...], index: str, outside: Known, splits: int
-    ) -> Lin | None:
+    def _split(self, part: Cond, parts: tuple[Cond, ...], index: str, outside: Known, splits: int) -> Lin | None:
         """Count a disjunction as disjoint cases, an inequality as everything but the equal case."""
         if splits == 0:
             return None
@@ -231,9 +228,7 @@ class Summation:
         joined = conjoin((*one, *two))
         return ZERO if joined.kind == "false" else self._count(_parts(joined), index, outside, splits)
 
-    def _lattice(
-        self, cyclic: list[Cond], low: list[Lin], high: list[Lin], index: str, outside: Known
-    ) -> Lin | None:
+    def _lattice(self, cyclic: list[Cond], low: list[Lin], high: list[Lin], index: str, outside: Known) -> Lin | None:
         """The points of an interval whose residues satisfy the cyclic conditions."""
         bottom, top = _extreme(low, outside, largest), _extreme(high, outside, smallest)
         ordered = all(outside.nonpositive(a - b) for a in low for b in high)
@@ -260,7 +255,7 @@ class Summation:
             return None
         guard = conjoin(p for p in dependent if p not in counted)
         clock = self.sums.name(indicator(guard), index).parts[0][0]
-        counter = "#clock"
+        counter = "$clock"
         change = Replacement(clock, symbol(counter), self.sums.rebuild)
         changed = conjoin(map(change.cond, counted))
         if index in changed.symbols:
@@ -388,9 +383,7 @@ def _lifted(term: Lin, index: str) -> Lin:
         if choice is None or choice.condition is None or index not in choice.condition.symbols:
             result = result + Lin(0, ((atom, k),))
             continue
-        one, other = (
-            _lifted(Replacement(choice, branch).lin(Lin(0, ((atom, 1),))), index) for branch in choice.terms
-        )
+        one, other = (_lifted(Replacement(choice, branch).lin(Lin(0, ((atom, 1),))), index) for branch in choice.terms)
         result = result + (other + choose(choice.condition, one - other, ZERO)) * k
     return result
 

@@ -20,7 +20,8 @@ class Atom:
     """A non-linear constituent of a linear form; compared by `text`.
 
     `kind`: "symbol" (`name`), "div" and "mod" (`terms[0]` by `number`), "pos" (`terms[0]` or 0, whichever is larger),
-    "choice" (`terms[0]` if `condition` else `terms[1]`), "apply" (`name` of `terms`).
+    "choice" (`terms[0]` if `condition` else `terms[1]`), "apply" (`name` of `terms`).  A function whose name holds a
+    "?" stands for something yet to be found; its name counts as a symbol.
     """
 
     __slots__ = ("_bounds", "condition", "kind", "name", "number", "symbols", "terms", "text")
@@ -36,7 +37,7 @@ class Atom:
         self.terms = terms
         self.condition = condition
         self._bounds: Interval | None = None
-        found: frozenset[str] = frozenset((name,)) if kind == "symbol" else frozenset()
+        found: frozenset[str] = frozenset((name,)) if kind == "symbol" or "?" in name else frozenset()
         for term in terms:
             found |= term.symbols
         self.symbols = found if condition is None else found | condition.symbols
@@ -360,6 +361,8 @@ def choose(condition: Cond, a: Lin, b: Lin) -> Lin:
         condition, a, b, difference = negate(condition), b, a, -difference
     if difference.value is not None:
         return b + indicator(condition) * difference.value
+    if all(_indicates(atom) for atom, _ in (*a.parts, *b.parts)):
+        return _distributed(condition, a) + _distributed(negate(condition), b)
     theirs = {atom.text: k for atom, k in b.parts}
     shared = Lin(0, tuple((atom, k) for atom, k in a.parts if theirs.get(atom.text) == k))
     return shared + _choice(condition, a - shared, b - shared)
@@ -374,6 +377,19 @@ def indicator(condition: Cond) -> Lin:
     if condition.kind == "ne":
         return ONE - _choice(negate(condition), ONE, ZERO)
     return _choice(condition, ONE, ZERO)
+
+
+def _indicates(atom: Atom) -> bool:
+    return atom.kind == "choice" and atom.terms[0] == ONE and atom.terms[1] == ZERO
+
+
+def _distributed(condition: Cond, term: Lin) -> Lin:
+    """A sum of indicators where the condition holds, else 0."""
+    found = indicator(condition) * term.constant
+    for atom, k in term.parts:
+        assert atom.condition is not None
+        found = found + indicator(conjoin((condition, atom.condition))) * k
+    return found
 
 
 def _choice(condition: Cond, a: Lin, b: Lin) -> Lin:
