@@ -82,7 +82,8 @@ def test_any_text(text: str, inside: bool) -> None:
 
 
 PIECES = ["(", ")", "[", "]", ":", ",", "@", "<-", "->", "=", "==", "\n", "    ", " ", "\t", "if", "else:", "elif n:",
-          "for", "in", "range(", "kernel ", "section cube:", "buffer ", "x", "0", "-", "part", "of", "#", '"', "\\", "\0",
+          "for", "in", "range(", "kernel ", "section cube:", "buffer ", "x", "0", "-", "part", "of",
+          "#", '"', "\\", "\0",
           "$", "...", ".", "pass", "break", "\r", "ü", "\u2028", "\x0c", "\x85", ""]  # fmt: skip
 
 
