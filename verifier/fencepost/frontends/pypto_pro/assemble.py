@@ -7,13 +7,15 @@ from dataclasses import replace
 from typing import Literal, cast
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro.context import Context, Core, Parameter, Restart
+from fencepost.frontends.pypto_pro.context import Context, Core, Parameter
 from fencepost.frontends.pypto_pro.environment import Budget, ConstantInterpreter
 from fencepost.frontends.pypto_pro.kernels import FoundKernel, argument_values, prefer_names, tiling_keys
-from fencepost.frontends.pypto_pro.lowering import Lowering
+from fencepost.frontends.pypto_pro.lowering import Lowering, read_core
+from fencepost.frontends.pypto_pro.pipeline import expand
 from fencepost.frontends.pypto_pro.regions import place_regions
 from fencepost.frontends.pypto_pro.simplify import Body, Definitions, clamp, map_statements, prune, statements
 from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.pypto_pro.values import Unreadable
 
 _CORES: tuple[Core, Core] = ("cube", "vector")
 
@@ -35,22 +37,27 @@ def lower_kernel(source: Source, found: FoundKernel, name: str, budget: Budget) 
     written: frozenset[str] = frozenset()
     cores = [c for c in _CORES if not sections or c in sections]
     try:
+        if found.options.get("pipeline") is not None:
+            found = expand(source, found, cores, budget)
+            context.kernel = found.node
         while True:
             bodies = {core: _read(context, found, core, written, budget) for core in cores}
             now = _written(context, bodies)
             if now == written or not now & _scalar_reads(context, bodies):
                 break
             written = now
+    except Unreadable as problem:
+        return _unread(name, problem.reason, source.span(problem.node), source.header(found.node)), ()
     except RecursionError:
         span = source.header(found.node)
-        reason = "the kernel is nested too deeply to be read"
-        return ir.Kernel(name, body=(ir.Unsupported(reason, span=span),), span=span), ()
-    if found.options.get("pipeline") is not None:
-        reason = "the automatic pipeline of this kernel is not read yet"
-        bodies = {c: (*b, ir.Unsupported(reason, span=source.header(found.node))) for c, b in bodies.items()}
+        return _unread(name, "the kernel is nested too deeply to be read", span, span), ()
     kernel = _finish(context, found, name, bodies)
     kernel = replace(kernel, auto_mutex=auto_mutex is not False, target=_target(found))
     return kernel, (*found.notes, *context.assumptions)
+
+
+def _unread(name: str, reason: str, place: ir.Span, span: ir.Span) -> ir.Kernel:
+    return ir.Kernel(name, body=(ir.Unsupported(reason, span=place),), span=span)
 
 
 def _target(found: FoundKernel) -> Literal["a5", "a3", "a2"]:
@@ -82,12 +89,9 @@ def _sections(found: FoundKernel) -> set[str]:
 
 
 def _read(context: Context, found: FoundKernel, core: Core, written: frozenset[str], budget: Budget) -> Body:
-    while True:
-        reading = Lowering(context, found.scope, core, written, budget)
-        try:
-            return reading.run(argument_values(found, context, budget))
-        except Restart:
-            continue
+    return read_core(
+        lambda: Lowering(context, found.scope, core, written, budget), lambda: argument_values(found, context, budget)
+    )
 
 
 def _tensors(context: Context) -> set[str]:

@@ -347,7 +347,7 @@ class DataOperations(Declarations):
         trips = tuple(ir.Name(v) for v in self.loop_variables())
         more = (ir.Name("sub"),) if self.core == "vector" else ()
         function = self.context.function(
-            (self.core, self.site(node)), f"{name}_value", f"a value read from {name} at line {getattr(node, 'lineno', 0)}"
+            (self.core, self.site(node), self.loop_variables()), f"{name}_value", f"a value read from {name} at line {getattr(node, 'lineno', 0)}"
         )
         return Scalar(ir.Call(function, (*indices, *trips, *more), span=self.span(node)))
 

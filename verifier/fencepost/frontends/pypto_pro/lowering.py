@@ -6,13 +6,13 @@ Helpers are inlined: handles go by reference, scalars by value.  What cannot be 
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
 from fencepost.frontends.pypto_pro.calls import Calls
-from fencepost.frontends.pypto_pro.context import Context, Core
+from fencepost.frontends.pypto_pro.context import Context, Core, Restart
 from fencepost.frontends.pypto_pro.environment import (
     Budget,
     Environment,
@@ -474,6 +474,15 @@ class Lowering(Calls):
         if direct or self.settled(value):
             return value
         return self.held(("result", self.site(node)), f"{function.node.name}_result", value, node)
+
+
+def read_core(make: Callable[[], Lowering], arguments: Callable[[], Names]) -> tuple[ir.Stmt, ...]:
+    """The statements of a kernel for one core, read again for as long as reading it teaches something new."""
+    while True:
+        try:
+            return make().run(arguments())
+        except Restart:
+            continue
 
 
 def _short(expr: ir.Expr) -> bool:
