@@ -87,7 +87,7 @@ PIECES = ["(", ")", "[", "]", ":", ",", "@", "<-", "->", "=", "==", "\n", "    "
           "$", "...", ".", "pass", "break", "\r", "ü", "\u2028", "\x0c", "\x85", ""]  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(kernels(), st.lists(st.tuples(st.floats(0, 1), st.integers(0, 5), st.sampled_from(PIECES)), max_size=4))
 def test_damaged_kernels(kernel: ir.Kernel, damage: list[tuple[float, int, str]]) -> None:
     text = print_kernel(kernel)

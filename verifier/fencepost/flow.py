@@ -7,10 +7,10 @@ a scalar may be read only where every path has assigned it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import assert_never
 
 from fencepost import ir
+from fencepost.assignment import Loop, State, Written
 from fencepost.scope import Mistake, Names
 from fencepost.spelling import STATEMENT_WORDS, is_name, suggestion
 
@@ -26,98 +26,13 @@ def check_agent(kernel: ir.Kernel, core: ir.Core, names: Names) -> Iterator[Mist
     yield from agent.run(kernel)
 
 
-@dataclass(slots=True)
-class _Loop:
-    """An enclosing loop: kind "range", "pipeline" or "pipelined"; whether it surely runs, and then what has changed
-    since `mark` where a round ends early."""
-
-    kind: str
-    var: str
-    runs: bool
-    mark: int
-    continues: list[dict[str, bool] | None] = field(default_factory=list)
-    breaks: list[dict[str, bool] | None] = field(default_factory=list)
-
-
-class _State:
-    """The scalars that every path to the current place has assigned, with a log to go back to a branch point."""
-
-    def __init__(self, known: set[str]) -> None:
-        self.known = known
-        self.reachable = True
-        self._log: list[tuple[str, bool]] = []
-
-    def mark(self) -> int:
-        return len(self._log)
-
-    def assign(self, name: str) -> None:
-        if name not in self.known:
-            self.known.add(name)
-            self._log.append((name, True))
-
-    def forget(self, name: str) -> None:
-        if name in self.known:
-            self.known.discard(name)
-            self._log.append((name, False))
-
-    def changes(self, mark: int) -> dict[str, bool]:
-        """What has changed since `mark`: name -> has a value now."""
-        return dict(self._log[mark:])
-
-    def undo(self, mark: int) -> None:
-        while len(self._log) > mark:
-            name, assigned = self._log.pop()
-            if assigned:
-                self.known.discard(name)
-            else:
-                self.known.add(name)
-
-    def merge(self, outcomes: list[dict[str, bool] | None]) -> None:
-        """Continue behind branches that have been undone; None stands for one that does not get here."""
-        arriving = [outcome for outcome in outcomes if outcome is not None]
-        self.reachable = bool(arriving)
-        for name in dict.fromkeys(name for outcome in arriving for name in outcome):
-            if all(outcome.get(name, name in self.known) for outcome in arriving):
-                self.assign(name)
-            else:
-                self.forget(name)
-
-
-@dataclass(slots=True)
-class _Written:
-    """What a program assigns anywhere."""
-
-    scalars: set[str] = field(default_factory=set)
-    loop_variables: set[str] = field(default_factory=set)
-    popped: set[str] = field(default_factory=set)
-
-    def add(self, body: tuple[ir.Stmt, ...]) -> None:
-        stack: list[ir.Stmt] = list(body)
-        while stack:
-            statement = stack.pop()
-            match statement:
-                case ir.Assign(name=name) | ir.Cursor(name=name) | ir.Bind(name=name):
-                    self.scalars.add(name)
-                case ir.For(var=var, body=inner) | ir.Pipelined(var=var, body=inner):
-                    self.loop_variables.add(var)
-                    stack.extend(inner)
-                case ir.If(branches=branches, orelse=orelse):
-                    for _, inner in branches:
-                        stack.extend(inner)
-                    stack.extend(orelse)
-                case ir.Pop(value=value):
-                    self.popped.add(value)
-                case _:
-                    pass
-
-
 class _Agent:
     def __init__(self, kernel: ir.Kernel, core: ir.Core, names: Names) -> None:
         self._core = core
         self._names = names
         self._place: _Place = None
-        self._loops: list[_Loop] = []
-        self._written = _Written()
+        self._loops: list[Loop] = []
+        self._written = Written()
         self._missing_fifos: set[tuple[ir.Core, int]] = set()
         self._fifos = {(fifo.sender, names.constant(fifo.id)) for fifo in kernel.fifos}
         for item in kernel.body:
@@ -128,7 +43,7 @@ class _Agent:
                 self._written.add((item,))
         self._unset = self._written.scalars | self._written.loop_variables
         self._reused = self._written.scalars & self._written.loop_variables
-        self._state = _State(set(names.integers) - {"sub"})
+        self._state = State(set(names.integers) - {"sub"})
 
     def run(self, kernel: ir.Kernel) -> Iterator[Mistake]:
         for item in kernel.body:
@@ -213,11 +128,11 @@ class _Agent:
         yield from self._target(loop.var, loop.span)
         state = self._state
         if self._reused:
-            inner = _Written()
+            inner = Written()
             inner.add(loop.body)
             for name in inner.loop_variables:
                 state.forget(name)  # undefined in a second round
-        reachable, here = state.reachable, _Loop(kind, loop.var, self._surely_runs(loop), state.mark())
+        reachable, here = state.reachable, Loop(kind, loop.var, self._surely_runs(loop), state.mark())
         state.assign(loop.var)
         self._loops.append(here)
         yield from self._block(loop.body)
