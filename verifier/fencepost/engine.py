@@ -14,19 +14,18 @@ from typing import Literal
 from fencepost import ir
 from fencepost.applicability import applicable
 from fencepost.evidence import evidence
-from fencepost.facts import Fact
-from fencepost.findings import Check, Finding, KernelReport, Row, Severity, Undecided, Verdict
+from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.options import CheckOptions
+from fencepost.passes.decisive import Decisive
 from fencepost.printer import print_expr
 from fencepost.prove.explore import Exploration, explore
-from fencepost.search import Outcome, Search, Seen
+from fencepost.refutation import finding, refutation
+from fencepost.search import Outcome, Search
 from fencepost.skew_row import skew_row
-from fencepost.trace import steps
 from fencepost.translation import compare
 from fencepost.verdicts import overall
-from fencepost_rules.registry import rule
 
 
 @dataclass(slots=True)
@@ -148,7 +147,10 @@ def _decide(
     kernel: ir.Kernel, compiled: Compiled, rows: Sequence[Row], decision: _Decision, deadline: float, prove: bool
 ) -> None:
     outcome = Search(compiled, deadline).run()
-    _refute(outcome, rows, decision)
+    refuted = refutation(outcome)
+    decision.findings += refuted.findings
+    for row, told in refuted.rows.items():
+        decision.decide(row, Verdict.REFUTED, told)
     open_rows = [row for row in rows if row not in decision.verdicts]
     if outcome.tried == 0:
         for row in open_rows:
@@ -156,7 +158,12 @@ def _decide(
         return
     if not compiled.parameters and not uses_functions(kernel) and outcome.exhausted:
         for row in open_rows:
-            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, []))
+            if outcome.hung is not None and row is not Row.SLOT_MAPPING:
+                decision.leave(row, "the kernel hangs: what comes after it never ran", kernel.span)
+            elif any(u.row is row for u in outcome.undecided):
+                decision.leave(row, *next((u.reason, u.span) for u in outcome.undecided if u.row is row))
+            else:
+                decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, []))
         return
     explored = _explore(compiled, deadline) if prove and open_rows else []
     for row in open_rows:
@@ -169,6 +176,7 @@ def _decide(
 def _explore(compiled: Compiled, deadline: float) -> list[Exploration]:
     """Explore all parameter values, under every credit scheme that the kernel asks for."""
     asked = compiled.kernel.credits
+    compiled = compile_kernel(Decisive().run(compiled.kernel))
     schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
     if compiled.kernel.fifos:
         schemes = ("per_slot", "batched") if asked == "both" else (asked,)
@@ -202,7 +210,7 @@ def _translation(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, 
     """The row that compares the kernel with the text before a transformation."""
     before = next(k for k in options.before if k.name == kernel.name)
     result = compare(specialise(before, options), kernel, deadline)
-    findings = [replace(_finding(seen), row=Row.TRANSLATION) for seen in result.seen]
+    findings = [replace(finding(seen), row=Row.TRANSLATION) for seen in result.seen]
     decision.findings += findings
     if findings:
         codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in findings))
@@ -220,53 +228,7 @@ def _after_skew(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, d
         left = max(1.0, deadline - time.monotonic())
         return check_kernel(skewed, replace(options, target=None, values=(), assume=(), timeout=left, before=()))
 
-    row = skew_row(kernel, decision.findings, check, _finding, deadline)
+    row = skew_row(kernel, decision.findings, check, finding, deadline)
     decision.decide(Row.SKEW, row.verdict, row.evidence)
     decision.findings += row.findings
     decision.unknown += row.unknown
-
-
-# ------------------------------------------------------------------------------------------------ refutation
-
-
-def _refute(outcome: Outcome, rows: Sequence[Row], decision: _Decision) -> None:
-    seen = [*outcome.facts, *_boundary_facts(outcome)]
-    findings = [_finding(s) for s in sorted(seen, key=lambda s: rule(s.fact.code).code)]
-    decision.findings += findings
-    for row in rows:
-        errors = [f for f in findings if f.row is row and f.severity is Severity.ERROR]
-        if errors:
-            codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in errors))
-            first = errors[0].witness
-            when = "" if first is None or not str(first) else f" ({first})"
-            decision.decide(row, Verdict.REFUTED, f"{codes}{when}")
-    if outcome.boundary and Row.BOUNDARY in rows and Row.BOUNDARY not in decision.verdicts:
-        others = ", ".join(dict.fromkeys(f"FP{f.code}" for f in findings if f.severity is Severity.ERROR))
-        if others:
-            decision.decide(Row.BOUNDARY, Verdict.REFUTED, f"fails only at boundary values: see {others}")
-
-
-def _finding(seen: Seen) -> Finding:
-    finding = rule(seen.fact.code).finding(seen.fact)
-    witness = seen.witness
-    if witness is None:
-        return finding
-    return replace(finding, witness=witness, replayed=True, trace=steps(seen.runs, seen.fact))
-
-
-def _boundary_facts(outcome: Outcome) -> list[Seen]:
-    """501 and 502: a hang or a leftover that only boundary values show, unless 503 or 504 names the cause."""
-    if any(s.fact.code in ("503", "504") for s in outcome.facts):
-        return []
-    found: list[Seen] = []
-    for kind, shape in outcome.boundary.items():
-        codes = {"hang": ("301", "306", "601", "702", "703", "802", "803"), "leftover": ("302", "206", "404", "803")}
-        source = next((s for s in outcome.facts if s.shape == shape and s.fact.code in codes.get(kind, ())), None)
-        if source is None:
-            continue
-        worded = rule(source.fact.code).finding(source.fact).message
-        values = (("detail", worded), ("when", str(source.witness)))
-        code = "501" if kind == "hang" else "502"
-        fact = Fact(code, source.fact.span, values, source.fact.related, ("boundary", kind))
-        found.append(Seen(fact, source.shape, source.runs))
-    return found

@@ -27,6 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--verify", action="store_true",
         help="prove that messages keep their order and that nothing hangs; exit status as of `check`",
     )  # fmt: skip
+    parser.add_argument(
+        "--group", action="store_true",
+        help="let loops with several round trips, or with run-time bounds, run one round trip ahead, if that is proved",
+    )  # fmt: skip
     parser.add_argument("--timeout", metavar="S", type=float, default=30.0, help="seconds per kernel for --verify")
     common.add_color(parser)
 
@@ -39,19 +43,29 @@ def execute(args: argparse.Namespace) -> int:
     status = 2 if reading.result.errors else 0
     for kernel in reading.result.kernels:
         try:
-            skewed = Skew().run(kernel)
+            skewed, refusal = _grouped(kernel, args.timeout) if args.group else (Skew().run(kernel), "")
         except SkewError as error:
             _refused(error, source)
             status = 2
             continue
+        if refusal:
+            print(f"# {kernel.name}: not grouped: {refusal}")
         if not args.verify:
             for line in _program(kernel, skewed, args.diff):
                 print(line)
             continue
         for line in _loops(kernel, skewed):
             print(line)
-        status = max(status, _verify(kernel, source, args), key=(0, 3, 1, 2).index)
+        grouped = any(outcome.action == "grouped" for outcome in skewed.loops)
+        status = max(status, _verify(skewed.kernel if grouped else kernel, source, args), key=(0, 3, 1, 2).index)
     return status
+
+
+def _grouped(kernel: ir.Kernel, timeout: float) -> tuple[Skewed, str]:
+    """The kernel with grouped loops if that is proved to be right; else the plain skew and the reason."""
+    from fencepost.grouping import group
+
+    return group(kernel, timeout)
 
 
 def _refused(error: SkewError, source: Source) -> None:

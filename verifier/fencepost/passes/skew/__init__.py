@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from fencepost import ir
 from fencepost.findings import InputError
+from fencepost.passes.skew.group import Group, emit_group, split_group
 from fencepost.passes.skew.halves import Halves, Reason, has_pair, hidden_messages, split
 from fencepost.passes.skew.loops import NewNames, Schedule, depth_for, emit, trip_count
 from fencepost.passes.skew.names import Flows, all_names
 from fencepost.passes.skew.rewrite import constant
+
+Action: TypeAlias = Literal["skewed", "grouped", "demoted", "left"]
 
 MAX_NESTING = 100
 """How deep statements may nest; deeper text is refused with a message."""
@@ -39,22 +42,26 @@ class SkewError(ValueError):
 class LoopOutcome:
     """What became of one pipeline loop.
 
-    `action`: "skewed" (with `schedule` and `halves`), "demoted" (a plain loop now) or "left" (still a pipeline, for
-    another pass).  `reasons`: why it was not skewed; the first one decided, the others hold as well.  `trip` is None
-    where the bounds are not constant.  `body` is the loop's body with the loops inside it already treated; the halves
-    count its statements.  `hidden`: messages of it inside nested statements, which the pass does not see.
+    `action`: "skewed" (with `schedule` and `halves`), "grouped" (all its messages run one round trip ahead, with
+    `group`), "demoted" (a plain loop now) or "left" (still a pipeline, for another pass).  `refusal`: why it was not
+    grouped, where that was asked for.  `reasons`: why it was not skewed; the first one decided, the others hold as
+    well.  `trip` is None where the bounds are not constant.  `body` is the loop's body with the loops inside it already
+    treated; the halves count its statements.  `hidden`: messages of it inside nested statements, which the pass does
+    not see.
     """
 
     loop: ir.For
     core: ir.Core | None
     stage: int
-    action: Literal["skewed", "demoted", "left"]
+    action: Action
     trip: int | None = None
     reasons: tuple[Reason, ...] = ()
     halves: Halves | None = None
     schedule: Schedule | None = None
     body: tuple[ir.Stmt, ...] = ()
     hidden: tuple[ir.Push | ir.Pop, ...] = ()
+    group: Group | None = None
+    refusal: str = ""
 
     @property
     def depth(self) -> int | None:
@@ -65,10 +72,13 @@ class LoopOutcome:
         head = f"loop {self.loop.var}, stage {self.stage}"
         if self.schedule is not None:
             return f"{head}: skewed at depth {self.schedule.depth}"
+        if self.group is not None:
+            return f"{head}: all messages of an iteration run one round trip ahead"
         reason = self.reasons[0]
         culprits = self.halves.culprits.get(reason, ()) if self.halves else ()
         named = f" ({', '.join(culprits)})" if culprits else ""
-        return f"{head}: {'demoted to a plain loop' if self.action == 'demoted' else 'left'}: {reason.value}{named}"
+        text = f"{head}: {'demoted to a plain loop' if self.action == 'demoted' else 'left'}: {reason.value}{named}"
+        return f"{text}; not grouped: {self.refusal}" if self.refusal else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +91,15 @@ class Skewed:
 
 @dataclass(frozen=True, slots=True)
 class Skew:
-    """The skew pass.  `max_depth` limits how far ahead a loop runs, whatever its stage asks for."""
+    """The skew pass.
+
+    `max_depth` limits how far ahead a loop runs, whatever its stage asks for.  `group`: loops with several round trips
+    per iteration, or with bounds that are not constant, run one round trip ahead as a whole where that keeps every
+    order; no compiler does that, so the result needs a proof that it does not hang.
+    """
 
     max_depth: int | None = None
+    group: bool = False
 
     def run(self, kernel: ir.Kernel) -> Skewed:
         """Skew every cross-core pipeline loop of `kernel` that can be, and demote the others.
@@ -91,13 +107,13 @@ class Skew:
         Raises `SkewError` for a stage that is not a positive constant, a cross-core loop with a step that is not
         constant or zero, and for statements nested deeper than `MAX_NESTING`.
         """
-        return _Rewriter(kernel, self.max_depth).run()
+        return _Rewriter(kernel, self).run()
 
 
 @dataclass
 class _Rewriter:
     kernel: ir.Kernel
-    max_depth: int | None
+    options: Skew
     flows: Flows = field(init=False)
     new: NewNames = field(init=False)
     constants: dict[str, int] = field(init=False)
@@ -172,7 +188,7 @@ class _Rewriter:
         if stage is None or stage < 1:
             raise SkewError("the stage of a pipeline loop must be a positive constant", loop.stage.span)
 
-        def outcome(action: Literal["skewed", "demoted", "left"], **rest: object) -> None:
+        def outcome(action: Action, **rest: object) -> None:
             hidden = hidden_messages(loop.body)
             known = LoopOutcome(original, core, stage, action, body=loop.body, hidden=hidden)
             self.outcomes.append(replace(known, **rest))  # type: ignore[arg-type]
@@ -199,10 +215,21 @@ class _Rewriter:
             found.add(Reason.SHORT)
         if found or start is None or trip is None or step is None:
             reasons = tuple(reason for reason in Reason if reason in found)
-            outcome("demoted", trip=trip, reasons=reasons, halves=halves)
+            refusal = ""
+            if self.options.group and stage > 1 and reasons[0] in (Reason.BOUNDS, Reason.MESSAGES):
+                group = split_group(loop, self.flows)
+                if isinstance(group, str):
+                    refusal = group
+                else:
+                    grouped = emit_group(loop, group, self.flows, self.constants, self.new)
+                    if not isinstance(grouped, str):
+                        outcome("grouped", trip=trip, group=group)
+                        return grouped
+                    refusal = grouped
+            outcome("demoted", trip=trip, reasons=reasons, halves=halves, refusal=refusal)
             return (replace(loop, stage=None),)
 
-        schedule = Schedule(start, step, trip, depth_for(stage, trip, self.max_depth))
+        schedule = Schedule(start, step, trip, depth_for(stage, trip, self.options.max_depth))
         outcome("skewed", trip=trip, halves=halves, schedule=schedule)
         return emit(loop, halves, schedule, live, self.flows, self.new)
 

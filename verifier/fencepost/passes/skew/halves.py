@@ -47,7 +47,7 @@ def has_pair(body: Sequence[ir.Stmt]) -> bool:
     return any(isinstance(s, ir.Push) for s in body) and any(isinstance(s, ir.Pop) for s in body)
 
 
-class _Body:
+class Body:
     """Definitions and uses of one loop body, by top-level statement."""
 
     def __init__(self, body: Sequence[ir.Stmt], flows: Flows) -> None:
@@ -105,7 +105,7 @@ def split(loop: ir.For, flows: Flows) -> Halves:
 
     The bounds and the stage of the loop are not looked at here.
     """
-    body = _Body(loop.body, flows)
+    body = Body(loop.body, flows)
     messages = [i for i, s in enumerate(loop.body) if isinstance(s, ir.Push | ir.Pop)]
     pushes = sum(isinstance(loop.body[i], ir.Push) for i in messages)
     produce = body.slice(messages[0])
