@@ -178,7 +178,6 @@ class _Run:
             self.known[place] = number
         self.events.append(Computed(stmt.op, at, sources, results, stmt))
 
-
     def _named(self, accesses: tuple[ir.Access, ...]) -> bool:
         return len(accesses) == 1 and accesses[0].name not in self.buffers
 
