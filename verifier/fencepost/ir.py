@@ -478,19 +478,30 @@ class Kernel(Node):
 # ------------------------------------------------------------------------------------------------ walking
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the direct child nodes of `node` in field order (text order)."""
+_FIELDS: dict[type, tuple[str, ...]] = {}
 
-    def nodes(value: object) -> Iterator[Node]:
+
+def children(node: Node) -> list[Node]:
+    """Return the direct child nodes of `node` in field order (text order)."""
+    names = _FIELDS.get(type(node))
+    if names is None:
+        names = _FIELDS[type(node)] = tuple(f.name for f in fields(node) if f.name != "span")
+    found: list[Node] = []
+    for name in names:
+        value = getattr(node, name)
         if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple):
-            for item in value:
-                yield from nodes(item)
+            found.append(value)
+        elif isinstance(value, tuple) and value:
+            _inside(value, found)
+    return found
 
-    for f in fields(node):
-        if f.name != "span":
-            yield from nodes(getattr(node, f.name))
+
+def _inside(value: tuple[object, ...], found: list[Node]) -> None:
+    for item in value:
+        if isinstance(item, Node):
+            found.append(item)
+        elif isinstance(item, tuple):
+            _inside(item, found)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -499,4 +510,4 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        stack.extend(reversed(children(current)))
