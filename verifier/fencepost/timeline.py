@@ -60,8 +60,9 @@ def words(op: Op) -> str:
     match stmt:
         case ir.DataOp(writes=writes, reads=reads):
             touched = {id(touch.access): touch for touch in (*effect.reads, *effect.writes)}
-            targets = ", ".join(_operand(a, touched) for a in writes)
-            sources = ", ".join(_operand(a, touched) for a in reads)
+            outside = {id(access): index for access, index in effect.out_of_range}
+            targets = ", ".join(_operand(a, touched, outside) for a in writes)
+            sources = ", ".join(_operand(a, touched, outside) for a in reads)
             text += (f" {targets}" if targets else "") + (f" <- {sources}" if sources else "")
         case ir.SetCross(id=ir.Item(name=ids)) | ir.WaitCross(id=ir.Item(name=ids)):
             text += f" {effect.arguments[0]} ({ids})"
@@ -76,8 +77,10 @@ def words(op: Op) -> str:
     return text if op.task is None else f"{text} task {op.task}"
 
 
-def _operand(access: ir.Access, touched: dict[int, Touch]) -> str:
+def _operand(access: ir.Access, touched: dict[int, Touch], outside: dict[int, int]) -> str:
     touch = touched.get(id(access))
+    if id(access) in outside:
+        return f"{access.name}[{outside[id(access)]}]"
     return access.name if touch is None or access.index is None else f"{access.name}[{touch.slot}]"
 
 

@@ -43,7 +43,12 @@ def _steps(run: Run, fact: Fact, ops: list[Op]) -> tuple[list[Op], list[str]]:
     channels = {c for op in ops for c in (*op.effect.sets, *op.effect.waits)}
     if kinds & {"leftover", "overflow"} and channels:
         end = ops[-1] if "overflow" in kinds else None
-        shown = [op for op in _until(run, end) if channels & {*op.effect.sets, *op.effect.waits}]
+        agents = {op.effect.agent for op in ops}
+        shown = [
+            op
+            for op in _until(run, end)
+            if op.effect.agent in agents and channels & {*op.effect.sets, *op.effect.waits}
+        ]
     elif "race" in kinds and len(ops) == 2 and all(op.seq for op in ops):
         shown = _reordered(run, *ops)
     else:

@@ -46,4 +46,4 @@ class Case:
 
     def channel(self, *numbers: int) -> str:
         """Channels in words."""
-        return "; ".join(spellings(self.protocol.families, [self.run.channels[n] for n in numbers]))
+        return spellings(self.protocol.families, [self.run.channels[n] for n in numbers])

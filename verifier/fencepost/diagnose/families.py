@@ -6,7 +6,7 @@ ids.  A fault of both channels is then one fault.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 
 from fencepost import ir
 from fencepost.model.effects import Channel
@@ -153,19 +153,23 @@ def _key(channel: Channel) -> Key:
     return channel.kind, core, channel.id
 
 
-def spellings(families: Families, channels: list[Channel]) -> Iterator[str]:
-    """Channels in words, those of both vector sub-cores together: `event 2 (RELEASE) aiv0, aiv1 -> cube`."""
-    groups: dict[Key, list[Channel]] = {}
+def spellings(families: Families, channels: list[Channel]) -> str:
+    """Channels in words, those of one name and direction together: `events 2, 3 (RELEASE) aiv0, aiv1 -> cube`."""
+    groups: dict[tuple[str, str, str], list[Channel]] = {}
     for channel in channels:
-        groups.setdefault(_key(channel), []).append(channel)
-    for key, members in groups.items():
-        kind, _, number = key
-        name = families.name(members[0])
-        told = f" ({name})" if name else ""
-        senders = ", ".join(dict.fromkeys(c.sender for c in members))
-        receivers = ", ".join(dict.fromkeys(c.receiver for c in members))
-        if kind == "flag":
-            source, target = members[0].pipes
-            yield f"flag {number}{told} {source} -> {target} of {senders}"
-        else:
-            yield f"event {number}{told} {senders} -> {receivers}"
+        kind, direction, _ = _key(channel)
+        groups.setdefault((kind, direction, families.name(channel)), []).append(channel)
+    return " and ".join(_together(key[0], key[2], members) for key, members in groups.items())
+
+
+def _together(kind: str, name: str, members: list[Channel]) -> str:
+    senders, receivers, ids = (
+        ", ".join(dict.fromkeys(values))
+        for values in zip(*((c.sender, c.receiver, str(c.id)) for c in members), strict=True)
+    )
+    word = ("flag" if kind == "flag" else "event") + ("s" if ", " in ids else "")
+    told = f" ({name})" if name else ""
+    if kind == "flag":
+        source, target = members[0].pipes
+        return f"{word} {ids}{told} {source} -> {target} of {senders}"
+    return f"{word} {ids}{told} {senders} -> {receivers}"

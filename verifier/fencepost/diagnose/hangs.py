@@ -12,7 +12,7 @@ from fencepost.diagnose.signals import hung
 from fencepost.diagnose.texts import at, describe, plural, together, twins
 from fencepost.facts import Fact
 from fencepost.findings import Related
-from fencepost.model.executor import Blocked, Op
+from fencepost.model.executor import Blocked, Op, Run
 
 _MORE_SLOTS = (1, 2, 3, 4, 6, 8)
 
@@ -120,6 +120,18 @@ def _starved_phase(case: Case, blocked: Blocked) -> bool:
     return False
 
 
+def phase_cause(run: Run, op: Op, code: str) -> Hashable:
+    """The cause of a hand-over that fails at `op`: the other side may have no phase at all (801)."""
+    cells = set(op.effect.phased)
+    buffer = next(t.access.name for t in (*op.effect.writes, *op.effect.reads) if cells & set(t.cells))
+    for ops in run.issued.values():
+        for other in ops:
+            touched = (*other.effect.writes, *other.effect.reads)
+            if other.effect.phase is None and any(cells & set(t.cells) for t in touched):
+                return "phase pair", buffer
+    return "phase", code, buffer
+
+
 def _final(op: Op, role: str, cell: int) -> bool:
     return op.effect.phase == (role, True) and cell in op.effect.phased
 
@@ -136,8 +148,8 @@ def _phases(case: Case, blocked: list[Blocked]) -> Iterator[Fact]:
         if code not in seen:
             seen.add(code)
             detail = (("detail", f"{describe(b.op)} waits for ever: {why}"),)
-            faults = hung(case.run)
-            yield Fact(code, b.op.stmt.span, detail, cause=("phase", code), operations=(at(b.op),), faults=faults)
+            cause = phase_cause(case.run, b.op, code)
+            yield Fact(code, b.op.stmt.span, detail, cause=cause, operations=(at(b.op),), faults=hung(case.run))
 
 
 # ------------------------------------------------------------------------------------------------ cycles

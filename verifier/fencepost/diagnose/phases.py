@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from fencepost import ir
 from fencepost.diagnose.case import Case
+from fencepost.diagnose.hangs import phase_cause
 from fencepost.diagnose.races import phased_pair
 from fencepost.diagnose.repair import race_fault
 from fencepost.diagnose.texts import at, describe, related
@@ -41,7 +42,7 @@ def phases(case: Case) -> Iterator[Fact]:
     for fault in left[:1]:
         detail = f"the flag that {describe(fault.op)} raised is never lowered by a read with phase = Final"
         faults = frozenset({("phase", fault.kind)})
-        cause = ("phase", "803")
+        cause = phase_cause(run, fault.op, "803")
         operations = (at(fault.op),)
         yield Fact("803", fault.op.stmt.span, (("detail", detail),), (), cause, operations=operations, faults=faults)
     yield from early_final(run)

@@ -199,8 +199,22 @@ def _blame(case: Case, members: list[Race], faults: Signature) -> _Edit | None:
         for edit in candidates:
             if accept(edit.kernel):
                 case.accept(edit.cause, edit.kernel)
+                _same_protocol(case, edit)
                 return edit
     return None
+
+
+def _same_protocol(case: Case, edit: _Edit) -> None:
+    """A signal to blame and wrong counts of its channels are one fault of the protocol."""
+    sync = next((op for ops in case.run.issued.values() for op in ops if op.stmt is edit.sync), None)
+    if sync is None:
+        return
+    family, protocol = case.family(sync), case.protocol
+    for number, channel in enumerate(case.run.channels):
+        uneven = len(protocol.sets.get(number, [])) != len(protocol.waits.get(number, []))
+        if uneven and protocol.families.of(channel) == family:
+            case.aliases.append((("signals", family), edit.cause))
+            return
 
 
 def _candidates(kernel: ir.Kernel, *ends: Op) -> Iterator[_Edit]:

@@ -116,7 +116,7 @@ def _signal_before(protocol: Protocol, reader: Op, place: str) -> tuple[tuple[st
     if not group:
         return ("sync", describe(reader)), ("channel", place)
     channels = [protocol.run.channels[n] for n in group[-1].effect.waits]
-    return ("sync", describe(group[-1])), ("channel", "; ".join(spellings(protocol.families, channels)))
+    return ("sync", describe(group[-1])), ("channel", spellings(protocol.families, channels))
 
 
 def _signalled(case: Case) -> Iterator[Fact]:
