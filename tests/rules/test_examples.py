@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.check import check
+from fencepost.checking import check
 from fencepost.findings import Finding, Verdict
 from fencepost_rules import rules
 from fencepost_rules.page import without_marks
