@@ -148,3 +148,52 @@ def test_no_depth_helps() -> None:
 def test_a_step_that_cannot_be_read() -> None:
     source = text().replace("pipeline(0, 8, 1,", "pipeline(0, 8, 0,")
     assert check(source).errors
+
+
+MEMORY = """kernel accumulate():
+    fifo down: cube -> vector, slots = 4
+    fifo up: vector -> cube, slots = 4
+
+    section cube:
+        for t in pipeline(0, 4, 1, stage = 2):
+            {wait}
+            load a <- g @ MTE2 at ({load}, 0)
+            tpush_to_aiv a
+            p <- tpop_from_aiv
+            store g_next <- p, g @ FIX at ({store}, 0)
+            tfree_to_aiv p
+
+    section vector:
+        for t in range(4):
+            s <- tpop_from_aic
+            exp e <- s @ V
+            tfree_to_aic s
+            tpush_to_aic e
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "store", "expected"),
+    [
+        ("t", "t + 1", "the load of line 8 (t = 1) runs before the store of line 11 (t = 0)"),
+        ("t", "t", ""),
+        ("t", "t + 8", ""),
+        ("t + 1", "t", ""),
+        ("t", "0", ""),
+    ],
+)
+def test_a_load_that_runs_ahead_of_a_store(load: str, store: str, expected: str) -> None:
+    kernel = report(MEMORY.format(load=load, store=store, wait="nop x <- y @ S"))
+    assert row(kernel, Row.FIFO) is Verdict.PROVED
+    assert row(kernel, Row.SKEW) is (Verdict.REFUTED if expected else Verdict.PROVED)
+    found = messages(kernel, "705")
+    assert len(found) == (1 if expected else 0)
+    assert all(expected in message for message in found)
+
+
+def test_a_barrier_that_stays_behind() -> None:
+    kernel = report(MEMORY.format(load="t", store="t", wait="barrier ALL"))
+    assert row(kernel, Row.SKEW) is Verdict.PROVED
+    (warning,) = [f for f in kernel.findings if f.code == "705"]
+    assert warning.severity is Severity.WARNING
+    assert warning.span.line == 7

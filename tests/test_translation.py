@@ -148,9 +148,9 @@ def pairs() -> list[Any]:
 def test_recorded_pairs(files: dict[str, str], pair: dict[str, Any]) -> None:
     kernels = []
     for which in ("before", "after"):
-        result = read_pypto((CASES / files[which]).read_text(), files[which])
-        assert not result.errors
-        kernels.append(next(k for k in result.kernels if k.name == pair["group"]))
+        text = read_pypto((CASES / files[which]).read_text(), files[which])
+        assert not text.errors
+        kernels.append(next(k for k in text.kernels if k.name == pair["group"]))
     started = time.monotonic()
     result = compared(*kernels)
     assert time.monotonic() - started < 2

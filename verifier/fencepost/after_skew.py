@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.facts import Fact
@@ -22,6 +22,7 @@ from fencepost.model.shapes import Shape, shapes, uses_functions
 from fencepost.passes.skew import LoopOutcome, Skew, Skewed
 from fencepost.passes.skew.identity import Marked, Message, mark
 from fencepost.search import Seen
+from fencepost.skew_effects import moved, stale
 
 _LIMIT = 200_000
 _RUNS = 400
@@ -34,8 +35,9 @@ Ring = tuple[ir.Core, int]
 class Judgement:
     """What the skew does to the messages of a kernel.
 
-    `notes` are facts about the text (704).  `seen` are changes of the order with the smallest shape that shows them.
-    `undecided` says why nothing is known for some values; without it and without `seen` the order is kept for all.
+    `notes` are facts about the text (704, and waits that stay behind).  `seen` are changes of the order, of messages or
+    of a load and a store, with the smallest shape that shows them.  `undecided` says why nothing is known for some
+    values; without it and without `seen` the order of messages is kept for all.
     """
 
     skewed: Skewed
@@ -49,7 +51,7 @@ class Judgement:
         """One line about the loops and the order."""
         loops = "; ".join(str(outcome) for outcome in self.skewed.loops)
         if self.seen:
-            order = "the order of messages changes"
+            order = "the order changes"
         elif self.undecided is not None:
             order = self.undecided
         else:
@@ -94,7 +96,22 @@ def judge(kernel: ir.Kernel, deadline: float) -> Judgement:
         ModelError: the kernel cannot be modelled.
     """
     skewed = Skew().run(kernel)
-    notes = tuple(_demoted(outcome) for outcome in skewed.loops if outcome.action == "demoted")
+    notes = (
+        *(_demoted(outcome) for outcome in skewed.loops if outcome.action == "demoted"),
+        *(fact for outcome in skewed.loops for fact in moved(outcome)),
+    )
+    judgement = _order(kernel, skewed, notes, deadline)
+    found = stale(kernel, deadline) if any(o.action == "skewed" for o in skewed.loops) else None
+    if found is None:
+        return judgement
+    compiled = compile_kernel(skewed.kernel)
+    values = dict(zip(compiled.parameters, found.shape.values, strict=True))
+    runs = [run(compiled, values, found.shape.table(), limit=_LIMIT)]
+    return replace(judgement, seen=(*judgement.seen, Seen(found.fact, found.shape, runs)))
+
+
+def _order(kernel: ir.Kernel, skewed: Skewed, notes: tuple[Fact, ...], deadline: float) -> Judgement:
+    """Whether every ring keeps its order."""
     crossing = {id(outcome): pairs for outcome in skewed.loops if (pairs := list(_crossing(outcome)))}
     if not crossing:
         return Judgement(skewed, notes)

@@ -81,6 +81,7 @@ class Computed:
     at: tuple[int, ...]
     reads: tuple[int, ...]
     results: tuple[int, ...]
+    task: int | None
     stmt: ir.DataOp
 
 
@@ -128,7 +129,7 @@ class _Run:
         other: ir.Core = "vector" if self.core == "cube" else "cube"
         match stmt:
             case ir.DataOp():
-                self._compute(stmt, arguments)
+                self._compute(stmt, arguments, task)
             case ir.Push(value=value):
                 fifo = (self.core, arguments[0])
                 self.events.append(Sent(fifo, self._rank("push", fifo), self._read(value), task, stmt))
@@ -155,7 +156,7 @@ class _Run:
             number = self.known[place] = self.values.number(("input", place))
         return number
 
-    def _compute(self, stmt: ir.DataOp, arguments: tuple[int, ...]) -> None:
+    def _compute(self, stmt: ir.DataOp, arguments: tuple[int, ...], task: int | None) -> None:
         if stmt.op == "copy" and self._named(stmt.writes) and self._named(stmt.reads):
             self.known[stmt.writes[0].name] = self._read(stmt.reads[0].name)
             return
@@ -176,7 +177,7 @@ class _Run:
             results = tuple(self.values.number((stmt.op, at, sources, i)) for i in range(len(written)))
         for place, number in zip(written, results, strict=True):
             self.known[place] = number
-        self.events.append(Computed(stmt.op, at, sources, results, stmt))
+        self.events.append(Computed(stmt.op, at, sources, results, task, stmt))
 
     def _named(self, accesses: tuple[ir.Access, ...]) -> bool:
         return len(accesses) == 1 and accesses[0].name not in self.buffers

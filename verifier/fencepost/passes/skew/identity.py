@@ -1,8 +1,8 @@
-"""Which message of the kernel as written is a message of the transformed kernel?
+"""Which operation of the kernel as written is an operation of the transformed kernel?
 
-A push or pop is identified by its statement and the values of the loop variables around it.  `mark` writes that into
-the `task` of every message as one integer; a pass copies and substitutes tasks like everything else, so that the
-integers of the transformed kernel still name messages of the kernel as written.
+A push, a pop or a data operation is identified by its statement and the values of the loop variables around it.
+`mark` writes that into its `task` as one integer; a pass copies and substitutes tasks like everything else, so that the
+integers of the transformed kernel still name operations of the kernel as written.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ _BASE = 1 << 40
 _MIDDLE = _BASE // 2
 
 
+Marking = ir.Push | ir.Pop | ir.DataOp
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A push or pop of the text, and the loop variables around it with their values."""
+    """An operation of the text, and the loop variables around it with their values."""
 
-    stmt: ir.Push | ir.Pop
+    stmt: Marking
     iteration: tuple[tuple[str, int], ...]
 
     def __str__(self) -> str:
@@ -29,13 +32,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A kernel whose messages carry their identity in `task`."""
+    """A kernel whose messages and data operations carry their identity in `task`."""
 
     kernel: ir.Kernel
-    sites: tuple[tuple[ir.Push | ir.Pop, tuple[str, ...]], ...]
+    sites: tuple[tuple[Marking, tuple[str, ...]], ...]
 
     def message(self, task: int) -> Message:
-        """The message that a task of this kernel, or of a transformed one, stands for."""
+        """The operation that a task of this kernel, or of a transformed one, stands for."""
         values: list[int] = []
         while task >= _BASE:
             task, digit = divmod(task, _BASE)
@@ -45,18 +48,18 @@ class Marked:
 
 
 def mark(kernel: ir.Kernel) -> Marked:
-    """Return the kernel with the identity of every message in its task; nothing else changes.
+    """Return the kernel with the identity of every operation in its task; nothing else changes.
 
     The names that a task mentions keep being mentioned, so that a pass treats both kernels alike.
     """
-    sites: list[tuple[ir.Push | ir.Pop, tuple[str, ...]]] = []
+    sites: list[tuple[Marking, tuple[str, ...]]] = []
 
     def block(body: tuple[ir.Stmt, ...], loops: tuple[str, ...]) -> tuple[ir.Stmt, ...]:
         return tuple(statement(s, loops) for s in body)
 
     def statement(stmt: ir.Stmt, loops: tuple[str, ...]) -> ir.Stmt:
         match stmt:
-            case ir.Push() | ir.Pop():
+            case ir.Push() | ir.Pop() | ir.DataOp():
                 sites.append((stmt, loops))
                 code: ir.Expr = ir.Int(len(sites))
                 for name in loops:
