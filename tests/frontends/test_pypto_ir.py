@@ -454,6 +454,22 @@ def test_mistakes(text: str, message: str | None, line: int, column: int) -> Non
     assert error.excerpt
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("tpop_from_aic(split=1", "tpop_from_aic(split=0",
+         "this end of the ring has split=0, the one in line 13 has split=1"),
+        ("slot_num=3, id=2)\n        for i in pl.range(m)", "slot_num=5, id=2)\n        for i in pl.range(m)",
+         "the halves declare rings of 3 and 5 slots for pipe id 2"),
+    ],
+)  # fmt: skip
+def test_halves_that_disagree(old: str, new: str, message: str) -> None:
+    assert old in GROUP
+    result = read(GROUP.replace(old, new), "k.py")
+    assert [e.message for e in result.errors] == [message]
+    assert [k.name for k in result.kernels] == ["both"]
+
+
 def test_every_mistaken_kernel_is_reported_and_the_others_are_read() -> None:
     bad = "for i in pl.pipeline(4):\n    pass"
     text = HEAD + half(bad, name="a") + half("pass", name="b") + half(bad, name="c")

@@ -268,6 +268,7 @@ class KernelReader:
                 slots = {4 if both_ways else 8}
                 ring = f"ring {_direction(sender)} id {identity}"
                 self.shared.assume(f"{ring}: {min(slots)} slots, as no initialize_pipe call declares it")
+            self._check_split(group)
             split = any(m.split for m in group)
             span = declared[0][1].span if declared else group[0].node.span
             name = self.shared.names.declare(f"{_direction(sender)}{identity if identity else ''}")
@@ -276,6 +277,15 @@ class KernelReader:
                 ir.Fifo(name, sender, ir.Int(min(slots), span=span), ir.Int(identity, span=span), lanes, span=span)
             )
         return found
+
+    def _check_split(self, group: list[Message]) -> None:
+        """Both ends of a ring must divide a tile over the vector sub-cores in the same way."""
+        given = [m for m in group if m.split is not None]
+        other = next((m for m in given if m.split != given[0].split), None)
+        if other is not None:
+            line = given[0].node.span.line
+            text = f"this end of the ring has split={other.split}, the one in line {line} has split={given[0].split}"
+            self.errors.append(_error(self.source, other.node.span, text))
 
     def _missing(self, sections: list[ir.Section]) -> list[ir.Section]:
         """A section for a half that other sections talk to and that this text does not hold."""
