@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from fencepost import ir
+from fencepost.frontends.pypto_pro import expressions
 from fencepost.frontends.pypto_pro.values import OneOf, Opaque, Poison, Scalar, Unknown, Unreadable, Value
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any]]] = {
@@ -42,7 +43,7 @@ _COMPARE: dict[type[ast.cmpop], tuple[Literal["<", "<=", ">", ">=", "==", "!="],
 _NAMES = {"<<": "shift_left", "&": "bit_and", "|": "bit_or", "^": "bit_xor", "/": "quotient", "**": "power"}
 _FOREIGN = {">>": "shift_right", **_NAMES}
 
-_BOUND = 1 << 20  # a folded power or shift is never larger than this many bits
+_BOUND = 1 << 20  # bits or elements of a computed value
 
 
 def constant(value: Value) -> bool:
@@ -58,15 +59,15 @@ def expression(value: Value, node: ast.AST, span: ir.Span) -> ir.Expr:
     Raises:
         Unreadable: it is no integer.
     """
-    if isinstance(value, bool):
-        return ir.Int(int(value), span=span)
     if isinstance(value, int):
-        return ir.Int(value, span=span)
+        if not -(1 << 63) <= value < 1 << 63:
+            raise Unreadable("this number is too large for the device", node)
+        return ir.Int(int(value), span=span)
     if isinstance(value, Scalar):
         return value.expr
     if isinstance(value, Opaque) and not value.varies:
         return ir.Call(value.name, value.arguments, span=span)
-    if isinstance(value, float) and _finite(value) and value == int(value):
+    if isinstance(value, float) and _finite(value) and value.is_integer():
         return ir.Int(int(value), span=span)
     raise Unreadable(f"an integer is needed here, not {describe(value)}", node)
 
@@ -94,7 +95,7 @@ def describe(value: Value) -> str:
         case Opaque():
             return "a value that is no integer"
         case str() | float():
-            return repr(value)
+            return repr(value)[:60]
         case None:
             return "None"
     return f"a {type(value).__name__.lower()}"
@@ -108,24 +109,28 @@ def binary(op: ast.operator, left: Value, right: Value, node: ast.AST, span: ir.
     if not isinstance(left, (Scalar, Opaque)) and not isinstance(right, (Scalar, Opaque)):
         return _fold(symbol, function, left, right, node)
     if isinstance(left, (float, Opaque)) or isinstance(right, (float, Opaque)) or symbol in ("/", "**"):
-        return opaque(_FOREIGN.get(symbol, {"+": "sum", "-": "difference", "*": "product"}.get(symbol, "ratio")),
-                      (left, right), node, span)
+        return opaque(
+            _FOREIGN.get(symbol, {"+": "sum", "-": "difference", "*": "product"}.get(symbol, "ratio")),
+            (left, right),
+            node,
+            span,
+        )
     a, b = expression(left, node, span), expression(right, node, span)
     match symbol:
         case "+" | "-":
-            return scalar(add(a, b, span) if symbol == "+" else subtract(a, b, span))
+            return scalar(expressions.add(a, b, span) if symbol == "+" else expressions.subtract(a, b, span))
         case "*":
-            return scalar(multiply(a, b, span))
+            return scalar(expressions.multiply(a, b, span))
         case "//":
-            return scalar(divide(a, b, span))
+            return scalar(expressions.divide(a, b, span))
         case "%":
-            return scalar(modulo(a, b, span))
+            return scalar(expressions.modulo(a, b, span))
         case "<<" if isinstance(b, ir.Int) and 0 <= b.value < 64:
-            return scalar(multiply(a, ir.Int(1 << b.value, span=span), span))
+            return scalar(expressions.multiply(a, ir.Int(1 << b.value, span=span), span))
         case ">>" if isinstance(b, ir.Int) and 0 <= b.value < 64:
-            return scalar(divide(a, ir.Int(1 << b.value, span=span), span))
+            return scalar(expressions.divide(a, ir.Int(1 << b.value, span=span), span))
         case "&" if isinstance(b, ir.Int) and b.value >= 0 and (b.value + 1) & b.value == 0:
-            return scalar(modulo(a, ir.Int(b.value + 1, span=span), span))
+            return scalar(expressions.modulo(a, ir.Int(b.value + 1, span=span), span))
         case "&" if _is_truth(left) and _is_truth(right):
             return logic("and", (left, right), node, span)
         case "|" if _is_truth(left) and _is_truth(right):
@@ -151,27 +156,38 @@ def _fold(symbol: str, function: Callable[[Any, Any], Any], left: Value, right: 
             return Unknown(value.name, value.reason)
         if isinstance(value, Poison):
             raise Unreadable(value.reason, node)
-    if symbol == "**" and isinstance(right, int) and right > 4096:
-        raise Unreadable("the power is too large", node)
-    if symbol == "<<" and isinstance(right, int) and right > _BOUND:
-        raise Unreadable("the shift is too large", node)
-    if symbol == "*" and isinstance(left, (str, tuple)) | isinstance(right, (str, tuple)):
-        count = right if isinstance(left, (str, tuple)) else left
-        if isinstance(count, int) and count > _BOUND:
-            raise Unreadable("the sequence is too long", node)
+    if _length(symbol, left, right) > _BOUND or (symbol == "%" and isinstance(left, str)):
+        raise Unreadable("the value is too large to be computed here", node)
     try:
         return function(left, right)
     except ArithmeticError as error:
         raise Unreadable(f"the expression cannot be evaluated: {error}", node) from None
     except TypeError:
-        raise Unreadable(f"the operator {symbol} does not apply to {describe(left)} and {describe(right)}", node) from None
+        raise Unreadable(
+            f"the operator {symbol} does not apply to {describe(left)} and {describe(right)}", node
+        ) from None
+
+
+def _length(symbol: str, left: Value, right: Value) -> int:
+    """About how many bits or elements the result has."""
+    sizes = [
+        v.bit_length() if isinstance(v, int) else len(v) if isinstance(v, (str, tuple)) else 0 for v in (left, right)
+    ]
+    match symbol:
+        case "**" | "<<" if isinstance(left, int) and isinstance(right, int):
+            return sizes[0] * abs(right) if symbol == "**" else sizes[0] + abs(right)
+        case "*" if isinstance(left, (str, tuple)) or isinstance(right, (str, tuple)):
+            count, size = (right, sizes[0]) if isinstance(left, (str, tuple)) else (left, sizes[1])
+            return size * abs(count) if isinstance(count, int) else 0
+    return sum(sizes)
 
 
 def opaque(name: str, operands: tuple[Value, ...], node: ast.AST, span: ir.Span) -> Opaque:
     """A named device value computed from `operands`."""
     if any(isinstance(o, Opaque) and o.varies for o in operands):
         return Opaque("", (), varies=True)
-    words, arguments = [name], []
+    words = [name]
+    arguments: list[ir.Expr] = []
     for operand in operands:
         if isinstance(operand, Opaque):
             words.append(operand.name)
@@ -187,9 +203,7 @@ def _finite(value: Value) -> bool:
     return isinstance(value, float) and abs(value) < 1e18
 
 
-def compare(
-    left: Value, ops: list[ast.cmpop], rights: list[Value], node: ast.AST, span: ir.Span
-) -> Value:
+def compare(left: Value, ops: list[ast.cmpop], rights: list[Value], node: ast.AST, span: ir.Span) -> Value:
     """A chained comparison."""
     parts: list[Value] = []
     for op, right in zip(ops, rights, strict=True):
@@ -217,7 +231,11 @@ def _compare(op: ast.cmpop, left: Value, right: Value, node: ast.AST, span: ir.S
             }
             return found.pop() if len(found) == 1 else OneOf((False, True))
         if isinstance(op, (ast.Is, ast.IsNot)):
-            return (left is right) == isinstance(op, ast.Is) if left is None or right is None else bool(function(left, right))
+            return (
+                (left is right) == isinstance(op, ast.Is)
+                if left is None or right is None
+                else bool(function(left, right))
+            )
         try:
             return bool(function(left, right))
         except TypeError:
@@ -228,11 +246,11 @@ def _compare(op: ast.cmpop, left: Value, right: Value, node: ast.AST, span: ir.S
         name = {"<": "less", "<=": "at_most", ">": "more", ">=": "at_least", "==": "equal", "!=": "differ"}[symbol]
         return opaque(name, (left, right), node, span)
     a, b = expression(left, node, span), expression(right, node, span)
-    difference = subtract(a, b, span)
+    difference = expressions.subtract(a, b, span)
     if isinstance(difference, ir.Int):
         return bool(function(difference.value, 0))
-    low, high = bounds(difference)
-    if low is not None and high is not None or low is not None or high is not None:
+    low, high = expressions.bounds(difference)
+    if (low is not None and high is not None) or low is not None or high is not None:
         decided = _decide(symbol, low, high)
         if decided is not None:
             return decided
@@ -242,7 +260,11 @@ def _compare(op: ast.cmpop, left: Value, right: Value, node: ast.AST, span: ir.S
 def _decide(symbol: str, low: int | None, high: int | None) -> bool | None:
     """The comparison of a value in [low, high] with 0, if that range decides it."""
     if symbol in (">", ">="):
-        symbol, low, high = {">": "<", ">=": "<="}[symbol], None if high is None else -high, None if low is None else -low
+        symbol, low, high = (
+            {">": "<", ">=": "<="}[symbol],
+            None if high is None else -high,
+            None if low is None else -low,
+        )
     match symbol:
         case "<" if high is not None and high < 0:
             return True
@@ -302,28 +324,13 @@ def negate(value: Value, node: ast.AST, span: ir.Span) -> Value:
     truth = condition(value, node, span)
     if isinstance(truth, bool):
         return not truth
-    return Scalar(opposite(truth, span), truth=True)
-
-
-_OPPOSITE: dict[str, Literal["<", "<=", ">", ">=", "==", "!="]] = {
-    "<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="
-}
-
-
-def opposite(truth: ir.Expr, span: ir.Span) -> ir.Expr:
-    """The negation of a condition."""
-    if isinstance(truth, ir.Compare) and len(truth.rest) == 1:
-        symbol, right = truth.rest[0]
-        return ir.Compare(truth.first, ((_OPPOSITE[symbol], right),), span=span)
-    if isinstance(truth, ir.Unary) and truth.op == "not":
-        return truth.operand
-    return ir.Unary("not", truth, span=span)
+    return Scalar(expressions.opposite(truth, span), truth=True)
 
 
 def minus(value: Value, node: ast.AST, span: ir.Span) -> Value:
     """`-value`."""
     if isinstance(value, (Scalar,)):
-        return scalar(subtract(ir.Int(0, span=span), value.expr, span))
+        return scalar(expressions.subtract(ir.Int(0, span=span), value.expr, span))
     if isinstance(value, Opaque):
         return opaque("minus", (value,), node, span)
     if isinstance(value, (int, float)):
@@ -347,10 +354,7 @@ def extreme(name: Literal["min", "max"], operands: tuple[Value, ...], node: ast.
     if known:
         best = min(known) if name == "min" else max(known)
         kept = [e for e in kept if not _dominated(name, e, best)]
-        if not kept or any(_dominates(name, e, best) for e in kept):
-            best_expr = [ir.Int(best, span=span)] if not kept else []
-            kept = kept + best_expr
-        else:
+        if not any(_dominates(name, e, best) for e in kept):
             kept.append(ir.Int(best, span=span))
     unique = list(dict.fromkeys(kept))
     return scalar(unique[0] if len(unique) == 1 else ir.Call(name, tuple(unique), span=span))
@@ -358,12 +362,12 @@ def extreme(name: Literal["min", "max"], operands: tuple[Value, ...], node: ast.
 
 def _dominated(name: str, expr: ir.Expr, best: int) -> bool:
     """Whether the constant `best` always wins against `expr`."""
-    low, high = bounds(expr)
+    low, high = expressions.bounds(expr)
     return (name == "min" and low is not None and low >= best) or (name == "max" and high is not None and high <= best)
 
 
 def _dominates(name: str, expr: ir.Expr, best: int) -> bool:
-    low, high = bounds(expr)
+    low, high = expressions.bounds(expr)
     return (name == "min" and high is not None and high <= best) or (name == "max" and low is not None and low >= best)
 
 
@@ -381,178 +385,3 @@ def choose(truth: bool | ir.Expr, then: Value, other: Value, node: ast.AST, span
 def scalar(expr: ir.Expr) -> int | Scalar:
     """A plain int for a constant, else a device integer."""
     return expr.value if isinstance(expr, ir.Int) else Scalar(expr)
-
-
-# ---------------------------------------------------------------------------------------------- integer expressions
-
-
-def add(a: ir.Expr, b: ir.Expr, span: ir.Span) -> ir.Expr:
-    if isinstance(a, ir.Int) and isinstance(b, ir.Int):
-        return ir.Int(a.value + b.value, span=span)
-    if isinstance(a, ir.Int):
-        a, b = (b, a) if a.value != 0 else (b, a)
-    if isinstance(b, ir.Int):
-        if b.value < 0:
-            return subtract(a, ir.Int(-b.value, span=b.span), span)
-        if b.value == 0:
-            return a
-        match a:
-            case ir.Binary(op="+", left=left, right=ir.Int(value=c)):
-                return add(left, ir.Int(c + b.value, span=b.span), span)
-            case ir.Binary(op="-", left=left, right=ir.Int(value=c)):
-                return add(left, ir.Int(b.value - c, span=b.span), span)
-    return ir.Binary("+", a, b, span=span)
-
-
-def subtract(a: ir.Expr, b: ir.Expr, span: ir.Span) -> ir.Expr:
-    if isinstance(a, ir.Int) and isinstance(b, ir.Int):
-        return ir.Int(a.value - b.value, span=span)
-    if a == b:
-        return ir.Int(0, span=span)
-    if isinstance(b, ir.Int):
-        if b.value < 0:
-            return add(a, ir.Int(-b.value, span=b.span), span)
-        if b.value == 0:
-            return a
-        match a:
-            case ir.Binary(op="+", left=left, right=ir.Int(value=c)):
-                return add(left, ir.Int(c - b.value, span=b.span), span)
-            case ir.Binary(op="-", left=left, right=ir.Int(value=c)):
-                return subtract(left, ir.Int(c + b.value, span=b.span), span)
-    match a, b:
-        case ir.Binary(op="+", left=left, right=right), _ if right == b:
-            return left
-        case ir.Binary(op="+", left=left, right=right), _ if left == b:
-            return right
-        case ir.Binary(op="+" | "-" as op, left=left, right=ir.Int() as c), _ if left == b:
-            return c if op == "+" else ir.Int(-c.value, span=span)
-        case ir.Int(value=0), ir.Name() | ir.Item() | ir.Field() | ir.Call():
-            return ir.Unary("-", b, span=span)
-    return ir.Binary("-", a, b, span=span)
-
-
-def multiply(a: ir.Expr, b: ir.Expr, span: ir.Span) -> ir.Expr:
-    if isinstance(a, ir.Int) and isinstance(b, ir.Int):
-        return ir.Int(a.value * b.value, span=span)
-    if isinstance(a, ir.Int):
-        a, b = b, a
-    if isinstance(b, ir.Int):
-        if b.value in (0, 1):
-            return a if b.value else b
-        match a:
-            case ir.Binary(op="*", left=left, right=ir.Int(value=c)):
-                return ir.Binary("*", left, ir.Int(c * b.value, span=b.span), span=span)
-    return ir.Binary("*", a, b, span=span)
-
-
-def divide(a: ir.Expr, b: ir.Expr, span: ir.Span) -> ir.Expr:
-    if isinstance(b, ir.Int) and b.value > 0:
-        if isinstance(a, ir.Int):
-            return ir.Int(a.value // b.value, span=span)
-        if b.value == 1:
-            return a
-        whole, rest = split(a, b.value, span)
-        low, high = bounds(rest)
-        if low is not None and high is not None and low >= 0 and high < b.value:
-            return whole
-    return ir.Binary("//", a, b, span=span)
-
-
-def modulo(a: ir.Expr, b: ir.Expr, span: ir.Span) -> ir.Expr:
-    if isinstance(b, ir.Int) and b.value > 0:
-        if isinstance(a, ir.Int):
-            return ir.Int(a.value % b.value, span=span)
-        if b.value == 1:
-            return ir.Int(0, span=span)
-        _, rest = split(a, b.value, span)
-        low, high = bounds(rest)
-        if low is not None and high is not None and low >= 0 and high < b.value:
-            return rest
-    return ir.Binary("%", a, b, span=span)
-
-
-Linear = tuple[dict[ir.Expr, int], int]
-"""A sum of atoms with integer factors, and a constant."""
-
-
-def linear(expr: ir.Expr) -> Linear:
-    """The expression as a sum of atoms (names, products, quotients, ...) with constant factors."""
-    terms: dict[ir.Expr, int] = {}
-    total = 0
-    stack = [(expr, 1)]
-    while stack:
-        current, factor = stack.pop()
-        match current:
-            case ir.Int(value=value):
-                total += factor * value
-            case ir.Binary(op="+", left=left, right=right):
-                stack += [(left, factor), (right, factor)]
-            case ir.Binary(op="-", left=left, right=right):
-                stack += [(left, factor), (right, -factor)]
-            case ir.Unary(op="-", operand=operand):
-                stack.append((operand, -factor))
-            case ir.Binary(op="*", left=left, right=ir.Int(value=c)):
-                stack.append((left, factor * c))
-            case ir.Binary(op="*", left=ir.Int(value=c), right=right):
-                stack.append((right, factor * c))
-            case _:
-                terms[current] = terms.get(current, 0) + factor
-    return {atom: factor for atom, factor in terms.items() if factor}, total
-
-
-def from_linear(form: Linear, span: ir.Span) -> ir.Expr:
-    """The expression of a sum."""
-    terms, total = form
-    result: ir.Expr | None = None
-    for atom, factor in terms.items():
-        if result is not None and factor < 0:
-            result = subtract(result, multiply(atom, ir.Int(-factor, span=span), span), span)
-            continue
-        term = multiply(atom, ir.Int(factor, span=span), span)
-        result = term if result is None else add(result, term, span)
-    return ir.Int(total, span=span) if result is None else add(result, ir.Int(total, span=span), span)
-
-
-def split(expr: ir.Expr, divisor: int, span: ir.Span) -> tuple[ir.Expr, ir.Expr]:
-    """(q, r) with expr == q * divisor + r, as far as factors show it."""
-    terms, total = linear(expr)
-    whole = {atom: factor // divisor for atom, factor in terms.items() if factor % divisor == 0}
-    rest = {atom: factor for atom, factor in terms.items() if factor % divisor}
-    return from_linear((whole, total // divisor), span), from_linear((rest, total % divisor), span)
-
-
-def bounds(expr: ir.Expr) -> tuple[int | None, int | None]:
-    """A range that holds for every value of the names in the expression; None: no bound known."""
-    match expr:
-        case ir.Int(value=value):
-            return value, value
-        case ir.Name(id="sub"):
-            return 0, 1
-        case ir.Name(id="block"):
-            return 0, None
-        case ir.Compare() | ir.Logic() | ir.Unary(op="not"):
-            return 0, 1
-        case ir.Binary(op="%", right=ir.Int(value=c)) if c > 0:
-            return 0, c - 1
-        case ir.Binary(op="+" | "-" as op, left=left, right=right):
-            (a, b), (c, d) = bounds(left), bounds(right)
-            if op == "-":
-                c, d = (None if d is None else -d), (None if c is None else -c)
-            return (None if a is None or c is None else a + c), (None if b is None or d is None else b + d)
-        case ir.Binary(op="*", left=left, right=ir.Int(value=c)) if c >= 0:
-            a, b = bounds(left)
-            return (None if a is None else a * c), (None if b is None else b * c)
-        case ir.Binary(op="//", left=left, right=ir.Int(value=c)) if c > 0:
-            a, b = bounds(left)
-            return (None if a is None else a // c), (None if b is None else b // c)
-        case ir.Call(function="min" | "max" as name, arguments=arguments):
-            pairs = [bounds(a) for a in arguments]
-            lows, highs = [p[0] for p in pairs], [p[1] for p in pairs]
-            known_lows, known_highs = [x for x in lows if x is not None], [x for x in highs if x is not None]
-            if name == "min":
-                return (min(known_lows) if len(known_lows) == len(lows) else None), min(known_highs, default=None)
-            return max(known_lows, default=None), (max(known_highs) if len(known_highs) == len(highs) else None)
-        case ir.Choose(then=then, other=other):
-            (a, b), (c, d) = bounds(then), bounds(other)
-            return (None if a is None or c is None else min(a, c)), (None if b is None or d is None else max(b, d))
-    return None, None

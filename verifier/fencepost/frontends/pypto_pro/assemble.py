@@ -9,7 +9,8 @@ from typing import Literal, cast
 from fencepost import ir
 from fencepost.frontends.pypto_pro.context import Context, Core, Parameter
 from fencepost.frontends.pypto_pro.environment import Budget, ConstantInterpreter
-from fencepost.frontends.pypto_pro.kernels import FoundKernel, argument_values, prefer_names, tiling_keys
+from fencepost.frontends.pypto_pro.kernels import FoundKernel, argument_values, prefer_names
+from fencepost.frontends.pypto_pro.keys import tiling_keys
 from fencepost.frontends.pypto_pro.lowering import Lowering, read_core
 from fencepost.frontends.pypto_pro.pipeline import expand
 from fencepost.frontends.pypto_pro.regions import place_regions
@@ -102,7 +103,11 @@ def _written(context: Context, bodies: dict[Core, Body]) -> frozenset[str]:
     """Tensors that some operation writes."""
     tensors = _tensors(context)
     return frozenset(
-        a.name for body in bodies.values() for s in statements(body) if isinstance(s, ir.DataOp) for a in s.writes
+        a.name
+        for body in bodies.values()
+        for s in statements(body)
+        if isinstance(s, ir.DataOp)
+        for a in s.writes
         if a.name in tensors
     )
 
@@ -110,8 +115,12 @@ def _written(context: Context, bodies: dict[Core, Body]) -> frozenset[str]:
 def _scalar_reads(context: Context, bodies: dict[Core, Body]) -> set[str]:
     """Tensors whose elements the kernel reads as scalars."""
     return {
-        w.name for body in bodies.values() for s in statements(body) if isinstance(s, ir.DataOp)
-        for w in context.accesses.get(id(s), ()) if w.scalar and s.reads
+        w.name
+        for body in bodies.values()
+        for s in statements(body)
+        if isinstance(s, ir.DataOp)
+        for w in context.accesses.get(id(s), ())
+        if w.scalar and s.reads
     }
 
 
@@ -127,21 +136,29 @@ def _finish(context: Context, found: FoundKernel, name: str, bodies: dict[Core, 
         places += more
     if places:
         lines = ", ".join(str(n) for n in sorted({p.line for p in places}))
-        context.assume(f"values read from memory are not negative (nor 0 as a divisor) where they are divided: line {lines}")
+        context.assume(
+            f"values read from memory are not negative (nor 0 as a divisor) where they are divided: line {lines}"
+        )
     bodies, constants = _hoist(context, bodies)
     bodies = {core: prune(body) for core, body in bodies.items()}
     used = {n.id for body in (*bodies.values(),) for s in body for n in ir.walk(s) if isinstance(n, ir.Name)}
     used |= {n.name for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, ir.Item)}
     kept = {c.name: c for c in (*context.constants.values(), *constants)}
-    used |= {n.id for c in constants if c.name in used for n in ir.walk(c) if isinstance(n, ir.Name)}
+    for constant in reversed(constants):  # a constant uses earlier ones
+        if constant.name in used:
+            used |= {n.id for n in ir.walk(constant) if isinstance(n, ir.Name)}
     parameters = tuple(p for p in context.parameters if p in used)
-    touched = {
-        n.name for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, ir.Access)
-    } | {n.buffer for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, ir.Cursor)}
-    rings = {n.ring for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, (ir.Field, ir.StoreField))}
+    touched = {n.name for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, ir.Access)} | {
+        n.buffer for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, ir.Cursor)
+    }
+    rings = {
+        n.ring for body in bodies.values() for s in body for n in ir.walk(s) if isinstance(n, (ir.Field, ir.StoreField))
+    }
     span = context.source.header(found.node)
     sections: tuple[ir.Section, ...] = tuple(
-        ir.Section(core, body, span=_section_span(context, found, core, span)) for core, body in _ordered(found, bodies) if body
+        ir.Section(core, body, span=_section_span(context, found, core, span))
+        for core, body in _ordered(found, bodies)
+        if body
     )
     everything = [*sections, *constants]
     return ir.Kernel(
@@ -213,7 +230,8 @@ def _hoist(context: Context, bodies: dict[Core, Body]) -> tuple[dict[Core, Body]
     if not constants:
         return bodies, []
     trimmed = {
-        core: tuple(s for s in body if not (isinstance(s, ir.Assign) and s.name in constants)) for core, body in bodies.items()
+        core: tuple(s for s in body if not (isinstance(s, ir.Assign) and s.name in constants))
+        for core, body in bodies.items()
     }
     return trimmed, list(constants.values())
 
@@ -254,9 +272,7 @@ def _assumes(context: Context, parameters: list[Parameter], nodes: list[ir.Node]
         if least is None:
             continue
         facts.append(ir.Compare(name, ((">=", ir.Int(least, span=span)),), span=span))
-        if least != parameter.least or parameter.least is None:
-            context.assume(f"{parameter.origin} is at least {least}")
-        elif parameter.origin != parameter.name or parameter.least:
+        if least != parameter.least or parameter.least is None or parameter.origin != parameter.name or parameter.least:
             context.assume(f"{parameter.origin} is at least {least}")
     return tuple(facts)
 
@@ -266,7 +282,9 @@ def _among(name: ir.Expr, values: tuple[int, ...], span: ir.Span) -> ir.Expr:
     if set(values) == set(range(low, high + 1)):
         return ir.Compare(ir.Int(low, span=span), (("<=", name), ("<=", ir.Int(high, span=span))), span=span)
     return ir.Logic(
-        "or", tuple(ir.Compare(name, (("==", ir.Int(v, span=span)),), span=span) for v in sorted(set(values))), span=span
+        "or",
+        tuple(ir.Compare(name, (("==", ir.Int(v, span=span)),), span=span) for v in sorted(set(values))),
+        span=span,
     )
 
 
@@ -300,6 +318,10 @@ def _section_span(context: Context, found: FoundKernel, core: Core, default: ir.
         if isinstance(node, ast.With):
             for item in node.items:
                 call = item.context_expr
-                if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == f"section_{core}":
+                if (
+                    isinstance(call, ast.Call)
+                    and isinstance(call.func, ast.Attribute)
+                    and call.func.attr == f"section_{core}"
+                ):
                     return context.source.span(call)
     return default

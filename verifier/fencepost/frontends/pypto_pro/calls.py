@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import ast
-from typing import Literal, cast
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
-from fencepost.frontends.pypto_pro.dataops import DataOperations
+from fencepost.frontends.pypto_pro.elements import Elements
 from fencepost.frontends.pypto_pro.operations import BARRIERS, NO_EFFECT, OPERATIONS
 from fencepost.frontends.pypto_pro.values import (
     Decorated,
@@ -26,7 +25,7 @@ from fencepost.frontends.pypto_pro.values import (
 _CORE_BARRIER = {"cube": 11, "vector": 12}
 
 
-class Calls(DataOperations):
+class Calls(Elements):
     """Calls of `pl.*`."""
 
     def call_language(self, function: Module, node: ast.Call) -> Value:
@@ -65,7 +64,7 @@ class Calls(DataOperations):
                 return self.make_pointer(node)
             case "min" | "max":
                 values = tuple(self._extreme_operand(a) for a in node.args)
-                return arithmetic.extreme(cast(Literal["min", "max"], name), values, node, self.span(node))
+                return arithmetic.extreme(name, values, node, self.span(node))
             case "const" | "constexpr":
                 return self.evaluate(node.args[0]) if node.args else None
             case "get_block_idx" | "get_block_num" | "get_subblock_idx" | "get_subblock_num":
@@ -131,7 +130,7 @@ class Calls(DataOperations):
                     lane = ir.Int(id_.value // 16, span=span) if 0 <= id_.value < 32 else None
                     id_ = ir.Int(id_.value % 16, span=id_.span) if lane is not None else id_
                 make = ir.SetCross if name == "set_cross_core" else ir.WaitCross
-                self.emit(make(id_, pipe, mode, lane, span=span))  # type: ignore[arg-type]
+                self.emit(make(id_, pipe, mode, lane, span=span))
             case "sync_src" | "sync_dst":
                 given = self.arguments(node, ("set_pipe", "wait_pipe", "event_id"))
                 id_ = self._id(given, "event_id", node)
@@ -158,7 +157,7 @@ class Calls(DataOperations):
         value = self.evaluate(given[key]) if key in given else None
         if not isinstance(value, Member) or value.name not in ir.PIPES:
             raise Unreadable(f"{key} must be one of pl.PipeType.{', '.join(ir.PIPES)}", given.get(key, node))
-        return value.name  # type: ignore[return-value]
+        return value.name
 
     def _sync_all(self, node: ast.Call) -> None:
         given = self.arguments(node, ("workspaces", "core_type", "mode"))
@@ -174,7 +173,7 @@ class Calls(DataOperations):
             raise Unreadable(f"sync_all of {kind} in a {self.core} section", node)
         id_ = ir.Int(_CORE_BARRIER[self.core], span=span)
         self.context.assume(
-            f"sync_all of the {self.core} cores is a barrier of all pipes and a signal in mode INTER_BLOCK (event {id_.value})"
+            f"sync_all of the {self.core} cores waits for all pipes and signals in mode INTER_BLOCK (event {id_.value})"
         )
         self.emit(ir.Barrier("ALL", span=span))
         self.emit(ir.SetCross(id_, "S", "INTER_BLOCK", span=span))

@@ -75,8 +75,9 @@ class Context:
         if sentence not in self.assumptions:
             self.assumptions.append(sentence)
 
-    def parameter(self, key: object, hint: str, least: int | None = None, values: tuple[int, ...] = (),
-                  origin: str = "") -> str:
+    def parameter(
+        self, key: object, hint: str, least: int | None = None, values: tuple[int, ...] = (), origin: str = ""
+    ) -> str:
         """The name of the parameter that stands for `key`."""
         full = ("parameter", key)
         if full not in self.keys:

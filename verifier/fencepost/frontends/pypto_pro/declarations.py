@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.handles import Handles
 from fencepost.frontends.pypto_pro.tiles import integer, integers, known_space
 from fencepost.frontends.pypto_pro.values import (
@@ -51,7 +51,9 @@ class Declarations(Handles):
         return (id(node), self.frame.via)
 
     def make_tile_type(self, node: ast.Call) -> TileType:
-        given = self.arguments(node, ("shape", "dtype", "target_memory", "valid_shape", "layout", "fractal", "pad", "compact"))
+        given = self.arguments(
+            node, ("shape", "dtype", "target_memory", "valid_shape", "layout", "fractal", "pad", "compact")
+        )
         if "shape" not in given or "dtype" not in given:
             raise Unreadable("a tile type needs a shape and a dtype", node)
         shape = self.evaluate(given["shape"])
@@ -59,7 +61,9 @@ class Declarations(Handles):
             raise Unreadable("the shape of a tile must be a list", given["shape"])
         space = self.evaluate(given["target_memory"]) if "target_memory" in given else Member("MemorySpace", "Vec")
         if not isinstance(space, Member) or not known_space(space.name):
-            raise Unreadable("the memory space of a tile must be a known pl.MemorySpace", given.get("target_memory", node))
+            raise Unreadable(
+                "the memory space of a tile must be a known pl.MemorySpace", given.get("target_memory", node)
+            )
         layout = self.evaluate(given["layout"]) if "layout" in given else None
         valid = self.evaluate(given["valid_shape"]) if "valid_shape" in given else None
         return TileType(
@@ -144,7 +148,9 @@ class Declarations(Handles):
         cursor = ir.Name(group.cursor, span=span)
         depth = ir.Int(declared.depth, span=span)
         step = {"next": 1, "current": 0, "previous": declared.depth - 1}[move]
-        moved = arithmetic.modulo(arithmetic.add(cursor, ir.Int(step, span=span), span), depth, span) if step else cursor
+        moved = (
+            expressions.modulo(expressions.add(cursor, ir.Int(step, span=span), span), depth, span) if step else cursor
+        )
         self.emit(ir.Assign(name, moved, span=span))
         if move == "next":
             self.emit(ir.Assign(group.cursor, ir.Name(name, span=span), span=span))
@@ -257,9 +263,9 @@ class Declarations(Handles):
                 return
             if not isinstance(value, tuple) or len(value) != length:
                 raise Unreadable(f"field {field} is an array of {length}", node)
-            base = arithmetic.multiply(index, ir.Int(length, span=span), span)
+            base = expressions.multiply(index, ir.Int(length, span=span), span)
             for i, item in enumerate(value):
-                place = arithmetic.add(base, ir.Int(i, span=span), span)
+                place = expressions.add(base, ir.Int(i, span=span), span)
                 self.emit(ir.StoreField(ring, place, "value", self.integer(item, node), span=span))
             return
         raise Unreadable(f"there is no field {field}", node)

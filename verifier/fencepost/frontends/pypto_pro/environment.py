@@ -271,9 +271,7 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     return None
 
 
-def bind_arguments(
-    function: ast.FunctionDef, call: ast.Call, value: Callable[[ast.expr], Value]
-) -> dict[str, Value]:
+def bind_arguments(function: ast.FunctionDef, call: ast.Call, value: Callable[[ast.expr], Value]) -> dict[str, Value]:
     """Parameter values of a call, with defaults left out.
 
     Raises:

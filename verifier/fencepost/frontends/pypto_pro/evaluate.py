@@ -7,19 +7,18 @@ call mean.
 from __future__ import annotations
 
 import ast
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.library import BUILTINS, builtin, mathematics, module_member
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.values import (
     Class,
     Decorated,
     DType,
-    Dynamic,
     Function,
     Member,
     Method,
@@ -33,12 +32,8 @@ from fencepost.frontends.pypto_pro.values import (
     Value,
 )
 
-_LAYOUTS = ("ND", "DN", "NZ", "ZN", "NN", "ZZ")
-_MAX_ITEMS = 100_000
-_BUILTINS = {
-    "abs", "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "round",
-    "set", "sorted", "str", "sum", "tuple", "zip", "isinstance", "all", "any", "divmod",
-}
+_MAX_TEXT = 1 << 20
+_TEXT_METHODS = ("lower", "upper", "strip", "replace", "startswith", "endswith", "split", "join")
 
 
 class Evaluator(ABC):
@@ -64,7 +59,7 @@ class Evaluator(ABC):
 
     def builtin(self, node: ast.Name) -> Value:
         """A name that no scope defines."""
-        if node.id in _BUILTINS:
+        if node.id in BUILTINS:
             return Module(f"builtins.{node.id}")
         if node.id == "vf":  # the language knows its vector functions by this name, imported or not
             return Module("vf")
@@ -197,7 +192,7 @@ class Evaluator(ABC):
         parts = []
         for item in node.values:
             value = item.value if isinstance(item, ast.Constant) else self.evaluate(item.value)  # type: ignore[attr-defined]
-            if not isinstance(value, (str, int, float)):
+            if not isinstance(value, (str, int, float)) or (isinstance(value, int) and value.bit_length() > 1000):
                 return Unknown("", "a formatted text")
             parts.append(str(value))
         return "".join(parts)
@@ -283,9 +278,9 @@ class Evaluator(ABC):
             case Module(path=path) if path == "pl" or path.startswith(("pl.", "vf.")):
                 return self.call_language(target, node)
             case Module(path=path) if path.startswith("builtins."):
-                return self.call_builtin(path[9:], node)
+                return builtin(path[9:], list(self._elements(node.args)), node, self.span(node))
             case Module(path=path) if path.startswith("math."):
-                return self._math(path[5:], node)
+                return mathematics(path[5:], [self.evaluate(a) for a in node.args], node)
             case Method():
                 return self.call_method(target, node)
             case Module():
@@ -316,108 +311,17 @@ class Evaluator(ABC):
                     return tuple(owner.values())
                 case "items", []:
                     return tuple(owner.items())
-        if isinstance(owner, str) and all(isinstance(a, (str, int)) for a in arguments):
-            if name in ("lower", "upper", "strip", "replace", "startswith", "endswith", "split", "join"):
+        if isinstance(owner, str) and name in _TEXT_METHODS and all(isinstance(a, (str, int)) for a in arguments):
+            if name == "replace" and len(owner) * sum(len(a) for a in arguments if isinstance(a, str)) > _MAX_TEXT:
+                return Unknown("", "a long text")
+            try:
                 result = getattr(owner, name)(*arguments)
-                return tuple(result) if isinstance(result, list) else result
+            except (TypeError, ValueError):
+                return Unknown("", f"the result of .{name}()")
+            return tuple(result) if isinstance(result, list) else result
         if isinstance(owner, tuple) and name in ("index", "count") and len(arguments) == 1 and arguments[0] in owner:
             return getattr(owner, name)(arguments[0])
         return Unknown("", f"the result of .{name}()")
-
-    def call_builtin(self, name: str, node: ast.Call) -> Value:
-        """A call of a Python built-in."""
-        arguments = list(self._elements(node.args))
-        span = self.span(node)
-        if name in ("min", "max") and arguments:
-            items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else tuple(arguments)
-            return arithmetic.extreme("min" if name == "min" else "max", items, node, span)
-        for argument in arguments:
-            if isinstance(argument, (Unknown, OneOf)):
-                return Unknown(argument.name)
-        match name, arguments:
-            case "int", [Scalar() as value]:
-                return Scalar(value.expr)
-            case "int" | "float" | "bool" | "str", [Opaque() as value]:
-                return value
-            case "bool", [Scalar() as value]:
-                truth = arithmetic.condition(value, node, span)
-                return truth if isinstance(truth, bool) else Scalar(truth, truth=True)
-            case "float", [Scalar() as value]:
-                return Opaque("float", (value.expr,))
-            case "abs", [Scalar(expr=expr) as value]:
-                negative = arithmetic.compare(value, [ast.Lt()], [0], node, span)
-                truth = arithmetic.condition(negative, node, span)
-                return arithmetic.choose(truth, arithmetic.minus(value, node, span), value, node, span)
-            case "sum", [tuple() as items, *rest]:
-                total: Value = rest[0] if rest else 0
-                for item in items:
-                    total = self.binary(ast.Add(), total, item, node)
-                return total
-            case "range", _ if arguments and all(isinstance(a, int) for a in arguments):
-                try:
-                    found = range(*arguments)
-                except (TypeError, ValueError) as error:
-                    raise Unreadable(f"this range cannot be read: {error}", node) from None
-                if len(found) > _MAX_ITEMS:
-                    raise Unreadable("the range is too long", node)
-                return tuple(found)
-            case "tuple" | "list" | "set", [tuple() | str() | dict() as items]:
-                return tuple(items)
-            case "tuple" | "list" | "dict" | "set", []:
-                return {} if name == "dict" else ()
-            case "len", [tuple() | str() | dict() as items]:
-                return len(items)
-            case "enumerate", [tuple() as items]:
-                return tuple(enumerate(items))
-            case "zip", _ if all(isinstance(a, tuple) for a in arguments):
-                return tuple(zip(*arguments, strict=False))
-            case "sorted" | "reversed", [tuple() as items] if arithmetic.constant(items):
-                return tuple(sorted(items)) if name == "sorted" else tuple(reversed(items))
-            case "int" | "float" | "bool" | "str" | "abs" | "round" | "divmod", _ if arguments and all(
-                isinstance(a, (bool, int, float, str)) for a in arguments
-            ):
-                try:
-                    return {"int": int, "float": float, "bool": bool, "str": str, "abs": abs, "round": round,
-                            "divmod": divmod}[name](*arguments)  # type: ignore[operator]
-                except (TypeError, ValueError, ArithmeticError) as error:
-                    raise Unreadable(f"{name}() cannot be evaluated: {error}", node) from None
-            case "all" | "any", [tuple() as items] if arithmetic.constant(items):
-                return all(items) if name == "all" else any(items)
-        raise Unreadable(f"{name}() is not supported here", node)
-
-    def _math(self, name: str, node: ast.Call) -> Value:
-        arguments = [self.evaluate(a) for a in node.args]
-        function = getattr(math, name, None)
-        if not callable(function) or not all(isinstance(a, (int, float)) for a in arguments):
-            return Unknown("", f"the result of math.{name}")
-        if name in ("factorial", "comb", "perm", "pow") and any(abs(a) > 1000 for a in arguments):
-            return Unknown("", f"the result of math.{name}")
-        try:
-            return function(*arguments)
-        except (TypeError, ValueError, ArithmeticError) as error:
-            raise Unreadable(f"math.{name}() cannot be evaluated: {error}", node) from None
-
-
-def module_member(path: str, name: str) -> Value:
-    """What `name` is in the module or namespace `path`."""
-    if path == "pl":
-        if name.startswith("DT_"):
-            return DType(name[3:])
-        if name in ("DYNAMIC", "STATIC"):
-            return Dynamic()
-        if name in _LAYOUTS:
-            return Member("TensorLayout", name)
-        if name == "Vf":
-            return Module("vf")
-        if name[:1].isupper() and name not in ("Tensor", "Tile", "TileType", "Ptr", "Scalar"):
-            return Member(name, "")
-    if path == "pl.DataType":
-        return DType(name)
-    if path == "math" and isinstance(getattr(math, name, None), float):
-        return getattr(math, name)
-    if path == "pypto_pro" and name == "language":
-        return Module("pl")
-    return Module(f"{path}.{name}")
 
 
 def respan(value: Value, span: ir.Span) -> Value:
@@ -442,5 +346,3 @@ def bound_names(body: Iterable[ast.stmt]) -> list[str]:
             found[node.id] = None
         stack.extend(ast.iter_child_nodes(node))
     return list(found)
-
-

@@ -1,4 +1,4 @@
-"""What is known about the scalars of a lowered program: values per sub-core, divisors, ranges, dependence on the sub-core?
+"""What is known about the scalars of a program: their values per sub-core, divisors, ranges?
 
 All facts hold at every moment: they look at every value that a scalar is ever given, in no particular order.
 """
@@ -104,13 +104,13 @@ class Facts:
                 case ir.DataOp():
                     self.active[id(stmt)] = active
 
-    # ------------------------------------------------------------------------------------------------ values per sub-core
+    # ---------------------------------------------------------------------------------------------- values per sub-core
 
     def at(self, expr: ir.Expr, sub: int) -> int | None:
         """The value of an expression on sub-core `sub`, if it has the same one always."""
         match expr:
-            case ir.Int(value=value):
-                return value
+            case ir.Int(value=number):
+                return number
             case ir.Name(id="sub"):
                 return sub
             case ir.Name(id=name):
@@ -223,12 +223,12 @@ class Facts:
                 return 0, 1
             case ir.Name(id=name):
                 return self._name_range(name)
-            case ir.Binary(op="%", right=ir.Int(value=c)) if c > 0:
-                return 0, c - 1
+            case ir.Binary(op="%", right=ir.Int(value=k)) if k > 0:
+                return 0, k - 1
             case ir.Binary(op="+" | "-" as op, left=left, right=right):
                 (a, b), (c, d) = self._range(left), self._range(right)
                 if op == "-":
-                    c, d = None if d is None else -d, None if c is None else -c
+                    return None if a is None or d is None else a - d, None if b is None or c is None else b - c
                 return None if a is None or c is None else a + c, None if b is None or d is None else b + d
             case ir.Binary(op="*", left=left, right=ir.Int(value=k)) if k >= 0:
                 a, b = self._range(left)

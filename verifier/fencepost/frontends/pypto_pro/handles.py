@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.reading import Reading
 from fencepost.frontends.pypto_pro.values import (
     Choice,
@@ -45,7 +45,13 @@ class Handles(Reading):
                 return Unknown("", f"the {name} of a tensor")
             case Tile(buffer=buffer):
                 type_ = self.context.buffers.found[buffer].type
-                return type_.shape if name == "shape" else type_.dtype if name == "dtype" else Unknown("", f"a tile's {name}")
+                return (
+                    type_.shape
+                    if name == "shape"
+                    else type_.dtype
+                    if name == "dtype"
+                    else Unknown("", f"a tile's {name}")
+                )
             case Choice(tiles=tiles):
                 return self.attribute(tiles[0], name, node)
             case Group(buffer=buffer):
@@ -74,7 +80,7 @@ class Handles(Reading):
                     if field == name:
                         if not array:
                             return Opaque("", (), varies=True)
-                        return FieldArray(array, arithmetic.multiply(index, ir.Int(length, span=span), span), length)
+                        return FieldArray(array, expressions.multiply(index, ir.Int(length, span=span), span), length)
                 raise Unreadable(f"the struct has no field {name}", node)
             case TilingData():
                 return self._tiling_field(owner, name, node)
@@ -158,7 +164,7 @@ class Handles(Reading):
                 case Ring():
                     return RingSlot(owner, where)
                 case FieldArray(ring=ring, offset=offset):
-                    return Scalar(ir.Field(ring, arithmetic.add(offset, where, span), "value", span=span))
+                    return Scalar(ir.Field(ring, expressions.add(offset, where, span), "value", span=span))
                 case ParameterArray(function=function):
                     return Scalar(ir.Call(function, (where,), span=span))
                 case tuple():
@@ -215,7 +221,9 @@ class Handles(Reading):
             span = self.span(node)
             selector = ir.Choose(test, ir.Int(0, span=span), ir.Int(1, span=span), span=span)
             if then.buffer == other.buffer and then.index is not None and other.index is not None:
-                return Tile(then.buffer, ir.Choose(test, then.index, other.index, span=span), then.partial or other.partial)
+                return Tile(
+                    then.buffer, ir.Choose(test, then.index, other.index, span=span), then.partial or other.partial
+                )
             return Choice(selector, (then, other))
         if isinstance(then, (Function, Record, Group)) or isinstance(other, (Function, Record, Group)):
             raise Unreadable("this choice cannot be made at run time", node)

@@ -79,7 +79,9 @@ def plan(
             if not ids or place is None:
                 continue
             if not forward and (tasks < 0 or tasks % len(ids)):
-                raise Unreadable(f"the framework refuses this pipeline: {buffer} would be handed back out of turn", place)
+                raise Unreadable(
+                    f"the framework refuses this pipeline: {buffer} would be handed back out of turn", place
+                )
             found.append(Handover(source, target, ids, place, forward, 0 if forward else tasks, beats))
     if _deadlocked(dependencies):
         raise Unreadable("the framework refuses this pipeline: its stages wait for each other in a circle", node)
@@ -88,7 +90,9 @@ def plan(
 
 def _check_users(buffer: str, accesses: list[StageAccess], node: ast.AST) -> None:
     if len({a.stage for a in accesses}) != 2 or len({a.core for a in accesses}) != 2:
-        reason = f"the framework refuses this pipeline: {buffer} must pass from one stage to one stage of the other core"
+        reason = (
+            f"the framework refuses this pipeline: {buffer} must pass from one stage to one stage of the other core"
+        )
         raise Unreadable(reason, node)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from fencepost import ir
+from fencepost.frontends.pypto_pro import arithmetic
 from fencepost.frontends.pypto_pro.context import Context
 from fencepost.frontends.pypto_pro.environment import (
     Budget,
@@ -106,7 +107,12 @@ def _jit_options(decorator: ast.expr, interpreter: ConstantInterpreter) -> dict[
 
 
 def _factory_scope(
-    factory: ast.FunctionDef, outer: Environment, tree: ast.Module, module: Environment, budget: Budget, notes: list[str]
+    factory: ast.FunctionDef,
+    outer: Environment,
+    tree: ast.Module,
+    module: Environment,
+    budget: Budget,
+    notes: list[str],
 ) -> Environment:
     """The names inside a function that builds kernels, after its statements have run."""
     environment = Environment(outer.source, outer, function=factory)
@@ -154,14 +160,18 @@ def _parameter_values(
     if known and lines and depth == 0:
         words = ", ".join(f"{p} = {_words(result[p])}" for p in known)
         where = "line" if len(set(lines)) == 1 else "lines"
-        notes.append(f"{function.name} is called as in {where} {', '.join(str(n) for n in sorted(set(lines)))}: {words}")
+        notes.append(
+            f"{function.name} is called as in {where} {', '.join(str(n) for n in sorted(set(lines)))}: {words}"
+        )
     return result
 
 
 def _words(value: Value) -> str:
     if isinstance(value, OneOf):
         return " or ".join(_words(v) for v in value.values[:6]) + (" or ..." if len(value.values) > 6 else "")
-    return f"DT_{value.name}" if isinstance(value, DType) else str(value)
+    if isinstance(value, int) and value.bit_length() < 1000:
+        return str(value)
+    return f"DT_{value.name}" if isinstance(value, DType) else arithmetic.describe(value)
 
 
 def _calls(name: str, tree: ast.Module) -> Iterator[tuple[ast.Call, ast.FunctionDef | None]]:
@@ -224,8 +234,10 @@ def _parametrised(function: ast.FunctionDef, module: Environment, budget: Budget
             continue
         rows = tuple(cases)[:_MAX_CASES]
         for i, name in enumerate(names):
-            column = rows if len(names) == 1 else tuple(
-                row[i] if isinstance(row, tuple) and len(row) == len(names) else Unknown() for row in rows
+            column = (
+                rows
+                if len(names) == 1
+                else tuple(row[i] if isinstance(row, tuple) and len(row) == len(names) else Unknown() for row in rows)
             )
             found[str(name)] = one_of(column)
     return found
@@ -324,72 +336,3 @@ def prefer_names(context: Context, function: ast.FunctionDef) -> None:
                 context.prefer(("dimension", tensor, axis), name)
             case ast.Call(func=ast.Attribute(attr="get_block_num"), args=[], keywords=[]):
                 context.prefer(("cores",), name)
-
-
-def tiling_keys(options: dict[str, Value], context: Context, interpreter: ConstantInterpreter) -> dict[str, Value]:
-    """The compile-time parameters that a tiling-key class and a `datatype` option define."""
-    names: dict[str, Value] = {}
-    class_ = options.get("tiling_key")
-    if isinstance(class_, Class):
-        for stmt in class_.node.body:
-            if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
-                value = interpreter.value(stmt.value)
-                keywords = dict(value.keywords) if isinstance(value, Decorated) else {}
-                allowed = keywords.get("values")
-                if isinstance(allowed, tuple) and all(isinstance(v, int) for v in allowed) and allowed:
-                    allowed = _allowed(class_.node, stmt.targets[0].id, allowed, interpreter)
-                    name = stmt.targets[0].id
-                    names[name] = allowed[0] if len(allowed) == 1 else OneOf(tuple(allowed), name)
-    types = options.get("datatype")
-    if isinstance(types, dict):
-        for name in types.values():
-            if isinstance(name, str):
-                names[name] = Unknown(name, "it is chosen at launch")
-    return names
-
-
-def _allowed(
-    class_: ast.ClassDef, field: str, values: tuple[int, ...], interpreter: ConstantInterpreter
-) -> tuple[int, ...]:
-    """The values of a tiling-key field that simple tests in `is_valid` let pass."""
-    for stmt in class_.body:
-        if not isinstance(stmt, ast.FunctionDef) or stmt.name != "is_valid":
-            continue
-        local = _key_names(class_, stmt)
-        for test in stmt.body:
-            match test:
-                case ast.If(
-                    test=ast.Compare(left=ast.Name(id=name), ops=[op], comparators=[ast.Constant(value=int() as bound)]),
-                    body=[ast.Return(value=ast.Constant(value=False))],
-                    orelse=[],
-                ) if local.get(name) == field:
-                    refused = {
-                        ast.NotEq: lambda v, b=bound: v != b,
-                        ast.Eq: lambda v, b=bound: v == b,
-                        ast.Lt: lambda v, b=bound: v < b,
-                        ast.Gt: lambda v, b=bound: v > b,
-                        ast.LtE: lambda v, b=bound: v <= b,
-                        ast.GtE: lambda v, b=bound: v >= b,
-                    }.get(type(op))
-                    if refused is not None:
-                        values = tuple(v for v in values if not refused(v)) or values
-                case ast.Assign() | ast.If() | ast.Expr() | ast.Return():
-                    continue
-                case _:
-                    break
-    return values
-
-
-def _key_names(class_: ast.ClassDef, function: ast.FunctionDef) -> dict[str, str]:
-    """Which local name of `is_valid` stands for which field: the key is unpacked in the order of the fields."""
-    fields = [
-        s.targets[0].id for s in class_.body
-        if isinstance(s, ast.Assign) and len(s.targets) == 1 and isinstance(s.targets[0], ast.Name)
-        and isinstance(s.value, ast.Call)
-    ]
-    for stmt in function.body:
-        if isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Tuple):
-            names = [e.id for e in stmt.targets[0].elts if isinstance(e, ast.Name)]
-            if len(names) == len(fields):
-                return dict(zip(names, fields, strict=True))
-    return {}

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from typing import Literal, TypeAlias
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro import arithmetic
-from fencepost.frontends.pypto_pro.calls import Calls
+from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.context import Context, Core, Restart
 from fencepost.frontends.pypto_pro.environment import (
     Budget,
@@ -21,40 +19,32 @@ from fencepost.frontends.pypto_pro.environment import (
     unpack,
 )
 from fencepost.frontends.pypto_pro.evaluate import bound_names
-from fencepost.frontends.pypto_pro.reading import Frame, Loop, Names
+from fencepost.frontends.pypto_pro.loops import Exit, Loops
+from fencepost.frontends.pypto_pro.reading import Frame, Names
 from fencepost.frontends.pypto_pro.values import (
-    Choice,
     FieldArray,
     Function,
     Module,
-    Opaque,
     Poison,
-    Record,
-    RingSlot,
     Scalar,
-    Tile,
     Unknown,
     Unreadable,
     Value,
-    is_integer,
-    names_in,
 )
-
-Exit: TypeAlias = Literal["break", "continue", "return"] | None
 
 _MAX_INLINE = 60
 _RESULT = "<result>"
 
 
-class Lowering(Calls):
+class Lowering(Loops):
     """One reading of a kernel's body."""
 
-    def __init__(self, context: Context, scope: Environment, core: Core, written: frozenset[str], budget: Budget) -> None:
+    def __init__(
+        self, context: Context, scope: Environment, core: Core, written: frozenset[str], budget: Budget
+    ) -> None:
         super().__init__(context, scope, core)
         self.written = written
         self.budget = budget
-        self.trips: list[str] = []
-        self.heads: dict[object, Names] = {}
         self.whole: ast.expr | None = None
 
     def run(self, names: Names) -> tuple[ir.Stmt, ...]:
@@ -65,9 +55,6 @@ class Lowering(Calls):
 
     def written_tensors(self) -> frozenset[str]:
         return self.written
-
-    def loop_variables(self) -> tuple[str, ...]:
-        return tuple(self.trips)
 
     # ------------------------------------------------------------------------------------------------------- statements
 
@@ -109,7 +96,7 @@ class Lowering(Calls):
             case ast.If():
                 return self._if(stmt)
             case ast.For():
-                self._for(stmt)
+                self.loop(stmt)
             case ast.With():
                 return self._with(stmt)
             case ast.Return():
@@ -169,7 +156,7 @@ class Lowering(Calls):
         if isinstance(owner, FieldArray):
             index = self.integer(self.evaluate(target.slice), target.slice)
             span = self.span(target)
-            place = arithmetic.add(owner.offset, index, span)
+            place = expressions.add(owner.offset, index, span)
             self.emit(ir.StoreField(owner.ring, place, "value", self.integer(value, target), span=span))
             return
         self.scalar_write(owner, self.indices(target.slice), target)
@@ -208,7 +195,7 @@ class Lowering(Calls):
                 return target.path == f"pl.section_{self.core}"
         raise Unreadable("only pl.section_cube() and pl.section_vector() are understood here", context)
 
-    # ----------------------------------------------------------------------------------------------------------- branches
+    # --------------------------------------------------------------------------------------------------------- branches
 
     def _if(self, stmt: ast.If) -> Exit:
         return self._branch(stmt, stmt.body, stmt.orelse)
@@ -236,7 +223,7 @@ class Lowering(Calls):
             else_exit = self.body(orelse)
         self.emit(ir.If(((truth, tuple(then_out)),), tuple(else_out), span=self.span(stmt)))
         self.valid = {k: v for k, v in self.valid.items() if then_valid.get(k) == v}
-        if then_exit == "return" and else_exit == "return" or (then_exit is None and else_exit is None):
+        if (then_exit == "return" and else_exit == "return") or (then_exit is None and else_exit is None):
             self.frame.names = self.joined(then_names, self.frame.names)
             return then_exit
         if else_exit is not None and then_exit is None:
@@ -276,144 +263,7 @@ class Lowering(Calls):
         self.whole = node
         return self.evaluate(node)
 
-    # -------------------------------------------------------------------------------------------------------------- loops
-
-    def _for(self, stmt: ast.For) -> None:
-        if stmt.orelse:
-            raise Unreadable("else on a loop is not supported", stmt)
-        if not isinstance(stmt.target, ast.Name):
-            raise Unreadable("the loop variable must be one name", stmt.target)
-        start, stop, step = self._range(stmt.iter)
-        if isinstance(step, int) and step == 0:
-            raise Unreadable("the step of a loop must not be 0", stmt.iter)
-        if all(isinstance(v, int) for v in (start, stop, step)) and not range(start, stop, step):
-            return
-        span = self.span(stmt)
-        name = stmt.target.id
-        variable = self.variable(name)
-        low, high = self.integer(start, stmt.iter), self.integer(stop, stmt.iter)
-        if isinstance(step, int):
-            body = self._loop(stmt, variable, [])
-            self.emit(ir.For(variable, low, high, ir.Int(step, span=span), body, span=span))
-            return
-        stride = self.integer(step, stmt.iter)
-        if not isinstance(stride, ir.Name) or self.context.parameters.get(stride.id) is None:
-            self.context.assume(f"the step of the loop at line {stmt.lineno} is positive")
-        count = self.context.variable((self.key(name), "trips"), f"{name}_trips")
-        trip = self.context.variable((self.key(name), "trip"), f"{name}_trip")
-        distance = arithmetic.subtract(arithmetic.add(arithmetic.subtract(high, low, span), stride, span), ir.Int(1), span)
-        positive = ir.Call("max", (distance, ir.Int(0)), span=span)
-        self.emit(ir.Assign(count, ir.Binary("//", positive, stride, span=span), span=span))
-        value = arithmetic.add(low, arithmetic.multiply(ir.Name(trip), stride, span), span)
-        body = self._loop(stmt, variable, [ir.Assign(variable, value, span=span)], trip)
-        self.emit(ir.For(trip, ir.Int(0), ir.Name(count), ir.Int(1), body, span=span))
-
-    def _range(self, node: ast.expr) -> tuple[Value, Value, Value]:
-        if not isinstance(node, ast.Call) or node.keywords or not 1 <= len(node.args) <= 3:
-            raise Unreadable("a loop runs over pl.range(...)", node)
-        target = self.evaluate(node.func)
-        if not isinstance(target, Module) or target.path not in ("pl.range", "builtins.range"):
-            raise Unreadable("a loop runs over pl.range(...)", node)
-        values = [self.operand(self.evaluate(a), a) for a in node.args]
-        for value, argument in zip(values, node.args, strict=True):
-            if not is_integer(value) and not isinstance(value, Opaque):
-                raise Unreadable(f"a bound of the loop is {arithmetic.describe(value)}", argument)
-        if len(values) == 1:
-            return 0, values[0], 1
-        return values[0], values[1], values[2] if len(values) == 3 else 1
-
-    def _loop(self, stmt: ast.For, variable: str, prologue: list[ir.Stmt], trip: str | None = None) -> tuple[ir.Stmt, ...]:
-        """The body of a loop, read until what the names hold at its head is stable."""
-        assert isinstance(stmt.target, ast.Name)
-        frame = self.frame
-        entry = frame.names
-        site = self.site(stmt)
-        head = dict(entry)
-        for name in bound_names(stmt.body):
-            if name in head:
-                head[name] = self._blurred(self.key(name), name, head[name])
-        for name, value in self.heads.get(site, {}).items():
-            if name in head:
-                head[name] = value
-        while True:
-            frame.names = dict(head)
-            frame.names[stmt.target.id] = Scalar(ir.Name(variable, span=self.span(stmt.target)))
-            self.valid = {}
-            loop = Loop()
-            frame.loops.append(loop)
-            self.nesting += 1
-            self.trips.append(trip or variable)
-            try:
-                with self.collecting() as out:
-                    for extra in prologue:
-                        self.emit(extra)
-                    exit_ = self.body(stmt.body)
-            finally:
-                frame.loops.pop()
-                self.nesting -= 1
-                self.trips.pop()
-            ends = [*loop.continues, *([] if exit_ is not None else [frame.names])]
-            changed = self._raise_head(head, ends, out, stmt.target.id)
-            if not changed:
-                break
-            self.heads[site] = {n: v for n, v in head.items() if n not in entry or entry[n] != v}
-        after = dict(head)
-        for names in [*loop.breaks, *ends]:
-            for name, value in names.items():
-                after[name] = self.meet(self.key(name), name, after[name], value) if name in after else value
-        after[stmt.target.id] = Poison("it is the variable of a loop that has ended")
-        frame.names = after
-        self.valid = {}
-        return tuple(out)
-
-    def _raise_head(self, head: Names, ends: list[Names], out: list[ir.Stmt], target: str) -> bool:
-        """Generalise what the names hold at the head of a loop to what its body leaves in them."""
-        changed = False
-        assigned = _assigned(out)
-        for name, value in list(head.items()):
-            if name == target:
-                continue
-            for names in ends:
-                met = self.meet(self.key(name), name, head[name], names.get(name, head[name]))
-                if met != head[name] or type(met) is not type(head[name]):
-                    head[name] = met
-                    changed = True
-            own = self._own_scalars(self.key(name), head[name])
-            stale = {n for n in names_in(head[name]) if n in assigned and n not in own and not self.context.stable(n)}
-            if stale and not isinstance(head[name], Poison):
-                head[name] = Poison(f"{name} refers to {sorted(stale)[0]}, which has changed since")
-                changed = True
-        return changed
-
-    def _own_scalars(self, key: object, value: Value) -> set[str]:
-        """The scalars that hold a variable's own value (see `held`)."""
-        match value:
-            case Scalar() | RingSlot() | FieldArray() | Tile():
-                keys: list[object] = [key]
-            case Choice(tiles=tiles):
-                keys = [key, (key, "which"), *((key, "slot", i) for i in range(len(tiles)))]
-            case Opaque(arguments=arguments):
-                keys = [(key, i) for i in range(len(arguments))]
-            case tuple():
-                return {n for i, v in enumerate(value) for n in self._own_scalars((key, i), v)}
-            case Record(fields=fields):
-                return {n for f, v in fields for n in self._own_scalars((key, f), v)}
-            case _:
-                return set()
-        known = self.context.keys
-        return {known["variable", k] for k in keys if ("variable", k) in known}
-
-    def _blurred(self, key: object, hint: str, value: Value) -> Value:
-        """What a variable that a loop assigns holds at the head of the loop."""
-        match value:
-            case bool() | int() | Scalar():
-                truth = isinstance(value, bool) or (isinstance(value, Scalar) and value.truth)
-                return Scalar(ir.Name(self.context.variable(key, hint)), truth)
-            case tuple() if all(is_integer(v) for v in value):
-                return tuple(self._blurred((key, i), f"{hint}_{i}", v) for i, v in enumerate(value))
-        return value
-
-    # ---------------------------------------------------------------------------------------------------------- functions
+    # -------------------------------------------------------------------------------------------------------- functions
 
     def call_function(self, function: Function, node: ast.Call) -> Value:
         if any(self._is_language(d, "vector_function") for d in function.decorators):
@@ -528,20 +378,6 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
     return isinstance(last, ast.Return)
 
 
-def _assigned(body: Sequence[ir.Stmt]) -> set[str]:
-    """The scalars that statements of the IR assign."""
-    found: set[str] = set()
-    for stmt in body:
-        for node in ir.walk(stmt):
-            if isinstance(node, (ir.Assign, ir.Cursor)):
-                found.add(node.name)
-            elif isinstance(node, ir.For):
-                found.add(node.var)
-    return found
-
-
 def _host_only(function: ast.FunctionDef) -> bool:
     """Whether a helper calls nothing of a language by attribute: it may compute on plain values."""
     return not any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) for n in ast.walk(function))
-
-

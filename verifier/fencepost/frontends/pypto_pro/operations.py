@@ -27,15 +27,23 @@ def _vector(*roles: Role) -> Operation:
     return Operation("V", roles)
 
 
-_ONE = ("abs", "exp", "log", "neg", "recip", "relu", "rsqrt", "sqrt", "not_", "cast", "fillpad", "fillpad_expand",
-        "transpose", "ub_copy", "row_expand", "col_expand", "gathermask", "mrgsort", "reshape")
-_TWO = ("add", "sub", "mul", "div", "rem", "and_", "or_", "shl", "shr", "maximum", "minimum", "eq", "ne", "lt", "le",
-        "gt", "ge", "add_relu", "sub_relu", "add_relu_cast", "sub_relu_cast", "mul_cast", "partadd", "partmax",
-        "partmin", "partmul", "prelu", "lrelu", "gatherb", "histogram", "row_expand_binop", "col_expand_binop",
-        *(f"{p}expand_{o}" for p in ("", "row_", "col_") for o in ("add", "sub", "mul", "div", "max", "min", "expdif")))
-_SCALAR = tuple(f"{o}s" for o in ("add", "sub", "mul", "div", "rem", "and", "or", "shl", "shr", "max", "min", "cmp"))
-_REDUCE = tuple(f"{p}{o}" for p in ("", "row_", "col_") for o in ("sum", "argmax", "argmin", "prod")) + (
-    "row_max", "row_min", "col_max", "col_min", "row_reduce", "col_reduce")
+# Named by the number of tiles that they read; `_SCALAR` takes a tile and a number, `_REDUCE` a tile and scratch.
+_ONE = """
+    abs exp log neg recip relu rsqrt sqrt not_ cast fillpad fillpad_expand transpose ub_copy row_expand col_expand
+    gathermask mrgsort reshape
+"""
+_TWO = """
+    add sub mul div rem and_ or_ shl shr maximum minimum eq ne lt le gt ge add_relu sub_relu add_relu_cast sub_relu_cast
+    mul_cast partadd partmax partmin partmul prelu lrelu gatherb histogram row_expand_binop col_expand_binop
+    expand_add expand_sub expand_mul expand_div expand_max expand_min expand_expdif
+    row_expand_add row_expand_sub row_expand_mul row_expand_div row_expand_max row_expand_min row_expand_expdif
+    col_expand_add col_expand_sub col_expand_mul col_expand_div col_expand_max col_expand_min col_expand_expdif
+"""
+_SCALAR = "adds subs muls divs rems ands ors shls shrs maxs mins cmps"
+_REDUCE = """
+    sum argmax argmin prod row_sum row_argmax row_argmin row_prod row_max row_min row_reduce
+    col_sum col_argmax col_argmin col_prod col_max col_min col_reduce
+"""
 
 OPERATIONS: Mapping[str, Operation] = {
     # data movement
@@ -57,10 +65,10 @@ OPERATIONS: Mapping[str, Operation] = {
     "gemv_acc": Operation("M", ("W", "R", "R", "R")),
     "gemv_bias": Operation("M", ("W", "R", "R", "R")),
     # vector unit
-    **{name: _vector("W", "R") for name in _ONE},
-    **{name: _vector("W", "R", "R") for name in _TWO},
-    **{name: _vector("W", "R", "-") for name in _SCALAR},
-    **{name: _vector("W", "R", "S") for name in _REDUCE},
+    **{name: _vector("W", "R") for name in _ONE.split()},
+    **{name: _vector("W", "R", "R") for name in _TWO.split()},
+    **{name: _vector("W", "R", "-") for name in _SCALAR.split()},
+    **{name: _vector("W", "R", "S") for name in _REDUCE.split()},
     "xor": _vector("W", "R", "R", "S"),
     "xors": _vector("W", "R", "-", "S"),
     "addc": _vector("W", "R", "R", "R"),
@@ -86,10 +94,22 @@ OPERATIONS: Mapping[str, Operation] = {
     "dump_data": _vector("R"),
 }
 
-NO_EFFECT = frozenset({
-    "printf", "pto_assert", "trap", "static_assert", "set_validshape", "set_stride", "set_mask_count", "set_mask_norm",
-    "set_vec_mask", "reset_mask", "system.set_mm_layout_transform", "system.dcci",
-})
+NO_EFFECT = frozenset(
+    {
+        "printf",
+        "pto_assert",
+        "trap",
+        "static_assert",
+        "set_validshape",
+        "set_stride",
+        "set_mask_count",
+        "set_mask_norm",
+        "set_vec_mask",
+        "reset_mask",
+        "system.set_mm_layout_transform",
+        "system.dcci",
+    }
+)
 """Calls that touch no memory of a tile and order nothing."""
 
 BARRIERS: Mapping[str, Pipe | Literal["ALL"]] = {
@@ -102,7 +122,9 @@ BARRIERS: Mapping[str, Pipe | Literal["ALL"]] = {
     "system.bar_all": "ALL",
 }
 
-MATRIX = frozenset({"matmul", "matmul_acc", "matmul_bias", "matmul_mx", "matmul_mx_acc", "gemv", "gemv_acc", "gemv_bias"})
+MATRIX = frozenset(
+    {"matmul", "matmul_acc", "matmul_bias", "matmul_mx", "matmul_mx_acc", "gemv", "gemv_acc", "gemv_bias"}
+)
 
 
 def store_pipe(source: str | None) -> Pipe:

@@ -13,9 +13,9 @@ import ast
 import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from fencepost import ir
+from fencepost.frontends.pypto_pro import syntax
 from fencepost.frontends.pypto_pro.context import Core
 from fencepost.frontends.pypto_pro.environment import Budget, Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
@@ -23,6 +23,7 @@ from fencepost.frontends.pypto_pro.handovers import Handover, plan
 from fencepost.frontends.pypto_pro.kernels import FoundKernel
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.stages import Facts, Stage, StageFinder, probe, section_core
+from fencepost.frontends.pypto_pro.syntax import Replacing, is_arithmetic
 from fencepost.frontends.pypto_pro.values import (
     Decorated,
     Member,
@@ -33,8 +34,6 @@ from fencepost.frontends.pypto_pro.values import (
     Value,
     is_integer,
 )
-
-_AnyNode = TypeVar("_AnyNode", bound=ast.AST)
 
 # Names that no user can write.
 _LANGUAGE = {
@@ -138,12 +137,18 @@ class _Writer:
     def write(self, serial: bool) -> None:
         """Rewrite the kernel; `serial` keeps one task after the other and adds the signals only."""
         self.scope.names |= _LANGUAGE
-        before = [_assign(self.task, ast.Constant(0), self.loop)]
+        before = [syntax.assign(self.task, ast.Constant(0), self.loop)]
         after: list[ast.stmt] = []
         if serial:
             for number, stage in enumerate(self.stages):
                 waits, sets = self._signals(number)
-                stage.section.body = [*stage.before, *waits, _at(ast.Expr(stage.call), stage.call), *sets, *stage.after]
+                stage.section.body = [
+                    *stage.before,
+                    *waits,
+                    syntax.at(ast.Expr(stage.call), stage.call),
+                    *sets,
+                    *stage.after,
+                ]
             self.loop.body.append(self._next_task())
         else:
             before += self._pick_slots()
@@ -160,7 +165,7 @@ class _Writer:
     # --------------------------------------------------------------------------------------------------------- beats
 
     def _next_task(self) -> ast.stmt:
-        return _assign(self.task, ast.BinOp(_name(self.task), ast.Add(), ast.Constant(1)), self.loop)
+        return syntax.assign(self.task, ast.BinOp(syntax.name(self.task), ast.Add(), ast.Constant(1)), self.loop)
 
     def _beat(self, calls: list[ast.Call]) -> list[ast.stmt]:
         """The body of the pipeline's loop."""
@@ -174,7 +179,7 @@ class _Writer:
             if number == 0:
                 body += self._fill_record()
             delay = self.stages[number].delay
-            body += self._stage(number, calls[number], _compare(self.task, ast.GtE(), delay) if delay else None)
+            body += self._stage(number, calls[number], syntax.compare(self.task, ast.GtE(), delay) if delay else None)
         return [*body, self._next_task()]
 
     def _last_beats(self, calls: list[ast.Call]) -> list[ast.stmt]:
@@ -185,12 +190,12 @@ class _Writer:
         body: list[ast.stmt] = []
         for number, stage in enumerate(self.stages):
             if stage.delay:
-                test: ast.expr = _compare(self.task, ast.GtE(), stage.delay)
+                test: ast.expr = syntax.compare(self.task, ast.GtE(), stage.delay)
                 if stage.delay < self.depth - 1:
-                    test = ast.BoolOp(ast.And(), [_compare(beat, ast.Lt(), stage.delay), test])
+                    test = ast.BoolOp(ast.And(), [syntax.compare(beat, ast.Lt(), stage.delay), test])
                 body += copy.deepcopy(self._stage(number, calls[number], test))
-        beats = ast.Call(_name("<range>"), [ast.Constant(0), ast.Constant(self.depth - 1)], [])
-        loop = _at(ast.For(ast.Name(beat, ast.Store()), beats, [], []), self.loop)
+        beats = ast.Call(syntax.name("<range>"), [ast.Constant(0), ast.Constant(self.depth - 1)], [])
+        loop = syntax.at(ast.For(ast.Name(beat, ast.Store()), beats, [], []), self.loop)
         loop.body = [*body, self._next_task()]
         return [loop]
 
@@ -198,9 +203,9 @@ class _Writer:
         """A stage in its section, under the test that it has a task in this beat."""
         stage = self.stages[number]
         waits, sets = self._signals(number)
-        body: list[ast.stmt] = [*waits, *stage.before, _at(ast.Expr(call), stage.call), *stage.after, *sets]
+        body: list[ast.stmt] = [*waits, *stage.before, syntax.at(ast.Expr(call), stage.call), *stage.after, *sets]
         if test is not None:
-            guard = _at(ast.If(test, [], []), stage.call)
+            guard = syntax.at(ast.If(test, [], []), stage.call)
             guard.body, body = body, [guard]
         section = ast.copy_location(ast.With(stage.section.items, body), stage.section)
         return [*(self._look_up(stage.delay, stage.call) if stage.delay else []), section]
@@ -209,11 +214,13 @@ class _Writer:
         """The record of the task that started `delay` beats ago."""
         if delay not in self.record_names:
             return []
-        task: ast.expr = _name(self.task)
+        task: ast.expr = syntax.name(self.task)
         if delay:
             task = ast.BinOp(task, ast.Add(), ast.Constant(self.depth - delay))
         index = ast.BinOp(task, ast.Mod(), ast.Constant(self.depth))
-        return [_assign(self.record_names[delay], ast.Subscript(_name(self.records), index, ast.Load()), at)]
+        return [
+            syntax.assign(self.record_names[delay], ast.Subscript(syntax.name(self.records), index, ast.Load()), at)
+        ]
 
     def _ahead(self, name: str) -> list[ast.stmt]:
         """The signals sent before the loop, or the waits for as many after it."""
@@ -223,7 +230,7 @@ class _Writer:
             for i in range(handover.ahead):
                 index = ast.Constant(i % len(handover.ids))
                 found.setdefault(side.core, []).append(self._signal(name, side.pipe, handover, index, handover.node))
-        return [_section(core, body) for core, body in found.items()]
+        return [syntax.section(core, body) for core, body in found.items()]
 
     # ------------------------------------------------------------------------------------------------------- signals
 
@@ -234,7 +241,7 @@ class _Writer:
         sets: list[ast.stmt] = []
         for handover in self.handovers:
             count = len(handover.ids)
-            task: ast.expr = _name(self.task)
+            task: ast.expr = syntax.name(self.task)
             if shift := -stage.delay % count:
                 task = ast.BinOp(task, ast.Add(), ast.Constant(shift))
             index = ast.BinOp(task, ast.Mod(), ast.Constant(count))
@@ -246,8 +253,8 @@ class _Writer:
 
     def _signal(self, name: str, pipe: ir.Pipe, handover: Handover, index: ast.expr, at: ast.AST) -> ast.stmt:
         self.scope.names[f"<{pipe}>"] = Member("PipeType", pipe)
-        event = ast.Subscript(_name(self._ids(handover)), index, ast.Load())
-        return _at(ast.Expr(ast.Call(_name(name), [_name(f"<{pipe}>"), event], [])), at)
+        event = ast.Subscript(syntax.name(self._ids(handover)), index, ast.Load())
+        return syntax.at(ast.Expr(ast.Call(syntax.name(name), [syntax.name(f"<{pipe}>"), event], [])), at)
 
     def _ids(self, handover: Handover) -> str:
         """A name that stands for the event ids of a handover."""
@@ -269,7 +276,7 @@ class _Writer:
         if values is None:
             raise Unreadable("this stage of the pipeline is never called", stage.call)
         arguments = [self._argument(number, i, values[i]) for i in range(len(stage.call.args))]
-        return _at(ast.Call(stage.call.func, arguments, []), stage.call)
+        return syntax.at(ast.Call(stage.call.func, arguments, []), stage.call)
 
     def _argument(self, number: int, place: int, value: Value) -> ast.expr:
         stage = self.stages[number]
@@ -279,20 +286,29 @@ class _Writer:
             if value.arrays or not name:
                 raise Unreadable("a struct with arrays is passed to a stage of a pipeline", node)
             for field, variable in value.names:
-                self._carry(field, ast.Constant(0 if variable else 0.0), ast.Attribute(_name(name), field, ast.Load()), name)
-            return _at(_name(self._record(stage.delay)), node)
+                self._carry(
+                    field,
+                    ast.Constant(0 if variable else 0.0),
+                    ast.Attribute(syntax.name(name), field, ast.Load()),
+                    name,
+                )
+            return syntax.at(syntax.name(self._record(stage.delay)), node)
         if number == 0:
             return node
         if name in self.slots:
             group, slot = self.slots[name]
-            self._carry(slot, ast.Constant(0), _name(slot), name)
-            return _at(ast.Subscript(_name(group), self._field(stage, slot), ast.Load()), node)
-        if not _is_arithmetic(node) or not (is_integer(value) or isinstance(value, Opaque)) or self._is_fixed(node, value):
+            self._carry(slot, ast.Constant(0), syntax.name(slot), name)
+            return syntax.at(ast.Subscript(syntax.name(group), self._field(stage, slot), ast.Load()), node)
+        if (
+            not is_arithmetic(node)
+            or not (is_integer(value) or isinstance(value, Opaque))
+            or self._is_fixed(node, value)
+        ):
             return node
         field = name or f"{ast.unparse(stage.call.func)}_{place}"
         home = next((n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in self.homes), "")
         self._carry(field, ast.Constant(0.0 if isinstance(value, Opaque) else 0), copy.deepcopy(node), home)
-        return _at(self._field(stage, field), node)
+        return syntax.at(self._field(stage, field), node)
 
     def _is_fixed(self, node: ast.expr, value: Value) -> bool:
         """Whether an argument is the same for all tasks."""
@@ -315,26 +331,29 @@ class _Writer:
         return self.record_names[delay]
 
     def _field(self, stage: Stage, field: str) -> ast.expr:
-        return ast.Attribute(_name(self._record(stage.delay)), field, ast.Load())
+        return ast.Attribute(syntax.name(self._record(stage.delay)), field, ast.Load())
 
     def _make_records(self) -> ast.stmt:
         keywords = [ast.keyword(name, start) for name, (start, _, _) in self.fields.items()]
-        return _assign(self.records, ast.Call(_name("<records>"), [ast.Constant(self.depth)], keywords), self.loop)
+        return syntax.assign(
+            self.records, ast.Call(syntax.name("<records>"), [ast.Constant(self.depth)], keywords), self.loop
+        )
 
     def _fill_record(self) -> list[ast.stmt]:
         """The arguments of the task that starts now are noted in its record."""
         body = self._look_up(0, self.loop)
         homes: dict[Core, list[ast.stmt]] = {}
         for field, (_, value, home) in self.fields.items():
-            target = ast.Attribute(_name(self._record(0)), field, ast.Store())
-            stmt = _at(ast.Assign([target], value), self.stages[0].call)
+            target = ast.Attribute(syntax.name(self._record(0)), field, ast.Store())
+            stmt = syntax.at(ast.Assign([target], value), self.stages[0].call)
             (body if home is None else homes.setdefault(home, [])).append(stmt)
-        return [*body, *(_section(core, fills) for core, fills in homes.items())]
+        return [*body, *(syntax.section(core, fills) for core, fills in homes.items())]
 
     def _pick_slots(self) -> list[ast.stmt]:
-        """Tiles picked outside the pipeline's loop: the number of the slot becomes a variable that records can carry."""
+        """The slots of tiles that are picked outside the pipeline's loop become variables, for records to carry."""
         passed = {a.id for s in self.stages for a in s.call.args if isinstance(a, ast.Name)}
         inside = {id(n) for n in ast.walk(self.loop)}
+        numbers: dict[str, str] = {}
         starts: dict[str, ast.stmt] = {}
         picks: dict[int, list[ast.stmt]] = {}
         for stmt in ast.walk(self.outer):
@@ -344,32 +363,23 @@ class _Writer:
                     if pick is None:
                         continue
                     group, step = pick
-                    slot = self.slots.get(name, ("", ""))[1] or (starts and next(
-                        (s for g, s in self.slots.values() if g == group), "")) or self._fresh(f"{group}_slot")
+                    slot = numbers.get(group) or numbers.setdefault(group, self._fresh(f"{group}_slot"))
                     count = self.facts.slots[group]
-                    number: ast.expr = _name(slot)
+                    number: ast.expr = syntax.name(slot)
                     if isinstance(step, ast.expr):
                         number = step
                     elif step:
-                        number = ast.BinOp(ast.BinOp(number, ast.Add(), ast.Constant(step)), ast.Mod(), ast.Constant(count))
+                        number = ast.BinOp(
+                            ast.BinOp(number, ast.Add(), ast.Constant(step)), ast.Mod(), ast.Constant(count)
+                        )
                     self.slots[name] = (group, slot)
-                    starts.setdefault(slot, _assign(slot, ast.Constant(count - 1), self.loop))
+                    starts.setdefault(slot, syntax.assign(slot, ast.Constant(count - 1), self.loop))
                     picks[id(stmt)] = [
-                        _assign(slot, number, stmt),
-                        _assign(name, ast.Subscript(_name(group), _name(slot), ast.Load()), stmt),
+                        syntax.assign(slot, number, stmt),
+                        syntax.assign(name, ast.Subscript(syntax.name(group), syntax.name(slot), ast.Load()), stmt),
                     ]
-        _Replacing(picks).visit(self.outer)
+        Replacing(picks).visit(self.outer)
         return list(starts.values())
-
-
-class _Replacing(ast.NodeTransformer):
-    """Puts other statements in the place of some."""
-
-    def __init__(self, statements: dict[int, list[ast.stmt]]) -> None:
-        self.statements = statements
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST | list[ast.stmt]:
-        return self.statements.get(id(node), node)
 
 
 def _picked(value: ast.expr, groups: Iterable[str]) -> tuple[str, int | ast.expr] | None:
@@ -380,43 +390,3 @@ def _picked(value: ast.expr, groups: Iterable[str]) -> tuple[str, int | ast.expr
         case ast.Subscript(value=ast.Name(id=group), slice=index):
             return (group, index) if group in groups else None
     return None
-
-
-def _is_arithmetic(node: ast.expr) -> bool:
-    """Whether an argument is made of names, numbers and arithmetic only."""
-    match node:
-        case ast.Name() | ast.Constant():
-            return True
-        case ast.BinOp(left=left, right=right):
-            return _is_arithmetic(left) and _is_arithmetic(right)
-        case ast.UnaryOp(operand=operand):
-            return _is_arithmetic(operand)
-    return False
-
-
-# -------------------------------------------------------------------------------------------------------- syntax nodes
-
-
-def _at(node: _AnyNode, place: ast.AST) -> _AnyNode:
-    """The node, with every part of it that has no position put at `place`."""
-    for inner in ast.walk(node):
-        if "lineno" in inner._attributes and not hasattr(inner, "lineno"):
-            ast.copy_location(inner, place)
-    return node
-
-
-def _name(name: str) -> ast.Name:
-    return ast.Name(name, ast.Load())
-
-
-def _assign(name: str, value: ast.expr, place: ast.AST) -> ast.stmt:
-    return _at(ast.Assign([ast.Name(name, ast.Store())], value), place)
-
-
-def _compare(name: str, op: ast.cmpop, number: int) -> ast.expr:
-    return ast.Compare(_name(name), [op], [ast.Constant(number)])
-
-
-def _section(core: Core, body: list[ast.stmt]) -> ast.stmt:
-    section = ast.With([ast.withitem(ast.Call(_name(f"<{core}>"), [], []))], body)
-    return _at(section, body[0])

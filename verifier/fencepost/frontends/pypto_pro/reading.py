@@ -173,9 +173,12 @@ class Reading(Evaluator):
                 return self._hold_tile(key, hint, Tile(buffer, index, partial), node)
             case Choice(selector=selector, tiles=tiles):
                 name = self.store((key, "which"), f"{hint}_which", selector, node)
-                held = tuple(t if t.index is None or self._steady(t.index) else
-                             Tile(t.buffer, self._copy((key, "slot", i), f"{hint}_{i}", t.index, node), t.partial)
-                             for i, t in enumerate(tiles))
+                held = tuple(
+                    t
+                    if t.index is None or self._steady(t.index)
+                    else Tile(t.buffer, self._copy((key, "slot", i), f"{hint}_{i}", t.index, node), t.partial)
+                    for i, t in enumerate(tiles)
+                )
                 return Choice(ir.Name(name, span=self.span(node)), held)
             case RingSlot(ring=ring, index=index):
                 return RingSlot(ring, self._copy(key, hint, index, node))
@@ -251,15 +254,17 @@ class Reading(Evaluator):
         if a == b and type(a) is type(b):
             return a
         match a, b:
-            case (bool() | int() | Scalar()), (bool() | int() | Scalar()):
+            case ((bool() | int() | Scalar()), (bool() | int() | Scalar())):
                 truth = _truth(a) and _truth(b)
                 return Scalar(ir.Name(self.context.variable(key, hint)), truth)
             case Tile(), Tile() if a.buffer == b.buffer:
                 return Tile(a.buffer, ir.Name(self.context.variable(key, hint)), a.partial or b.partial)
-            case (Tile() | Choice()), (Tile() | Choice()):
+            case ((Tile() | Choice()), (Tile() | Choice())):
                 return self._meet_tiles(key, a, b)
             case tuple(), tuple() if len(a) == len(b):
-                return tuple(self.meet((key, i), f"{hint}_{i}", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True)))
+                return tuple(
+                    self.meet((key, i), f"{hint}_{i}", x, y) for i, (x, y) in enumerate(zip(a, b, strict=True))
+                )
             case Record(), Record() if [f for f, _ in a.fields] == [f for f, _ in b.fields]:
                 parts = zip(a.fields, b.fields, strict=True)
                 return Record(tuple((f, self.meet((key, f), f"{hint}_{f}", x, y)) for (f, x), (_, y) in parts))

@@ -1,7 +1,7 @@
 """Which parts of shared memory do accesses reach: slots of global tensors, shares of a tile that sub-cores fill?
 
-A tensor that the kernel both writes and reads becomes a buffer in GM.  Regions that are provably distinct become distinct
-slots; where coordinates cannot be told apart, the accesses share a slot, and the assumptions say so.
+A tensor that the kernel both writes and reads becomes a buffer in GM.  Regions that are provably distinct become
+distinct slots; where coordinates cannot be told apart, the accesses share a slot, and the assumptions say so.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro.arithmetic import add, divide, from_linear, linear, multiply
 from fencepost.frontends.pypto_pro.context import Context, Core, TensorAccess
+from fencepost.frontends.pypto_pro.expressions import add, divide, from_linear, linear, multiply
 from fencepost.frontends.pypto_pro.facts import BOTH, Facts
 from fencepost.frontends.pypto_pro.simplify import Body, map_statements, statements
 
@@ -64,7 +64,7 @@ class Regions:
                     for where in context.accesses.get(id(stmt), ()):
                         self.uses.setdefault(where.name, []).append(Use(stmt, core, where, active))
 
-    # ------------------------------------------------------------------------------------------------- insertions (tiles)
+    # ----------------------------------------------------------------------------------------------- insertions (tiles)
 
     def insertions(self, name: str) -> None:
         """The shares of a tile that the insertions into it fill."""
@@ -80,7 +80,7 @@ class Regions:
             if any(c is None or facts.depends(c) for c in use.where.coordinates) and use.active == BOTH:
                 self.shares[id(use.operation), name] = Share(None, ir.Name("sub"), 2)
                 self.context.assume(
-                    f"the two sub-cores insert into parts of {name} that do not overlap (line {use.operation.span.line})"
+                    f"the two sub-cores insert into different parts of {name} (line {use.operation.span.line})"
                 )
 
     def _rectangles(self, uses: list[Use]) -> list[dict[int, tuple[int, ...]]] | None:
@@ -100,7 +100,7 @@ class Regions:
         return found
 
     def _number(self, uses: list[Use], rectangles: list[dict[int, tuple[int, ...]]]) -> None:
-        """Number the rectangles when they are pairwise equal or disjoint; otherwise each access is to the whole tile."""
+        """Number the rectangles if they are pairwise equal or disjoint; otherwise each access is to the whole tile."""
         distinct = sorted({r for per_sub in rectangles for r in per_sub.values()})
         if len(distinct) < 2 or any(_meet(a, b) for i, a in enumerate(distinct) for b in distinct[i + 1 :]):
             return
@@ -113,7 +113,7 @@ class Regions:
                 part = ir.Int(low)
             self.shares[id(use.operation), use.where.name] = Share(None, part, len(distinct))
 
-    # ----------------------------------------------------------------------------------------------------------- tensors
+    # ---------------------------------------------------------------------------------------------------------- tensors
 
     def tensor(self, name: str) -> int | None:
         """Choose the slots of a tensor; returns how many there are (None: one, used without an index)."""
@@ -123,7 +123,9 @@ class Regions:
         axes = [self._axis(uses, d) for d in range(dimensions)] if known else []
         merged = [d for d, axis in enumerate(axes) if axis is None]
         if not known or merged:
-            self.context.assume(f"accesses to {name} that cannot be told apart by their coordinates are taken as one region")
+            self.context.assume(
+                f"accesses to {name} that cannot be told apart by their coordinates are taken as one region"
+            )
         kept = [a for a in axes if a is not None]
         while prod(a.count for a in kept) > _MAX_SLOTS:
             widest = max(kept, key=lambda a: a.count)
@@ -202,7 +204,7 @@ class Regions:
             return divide(coordinate, ir.Int(size, span=span), span), None
         if use.core == "vector" and use.active == BOTH and facts.at(left, 0) == 0:
             self.context.assume(
-                f"the two sub-cores reach parts of {use.where.name} that do not overlap (line {use.operation.span.line})"
+                f"the two sub-cores reach different parts of {use.where.name} (line {use.operation.span.line})"
             )
             return tile, (ir.Name("sub", span=span), 2)
         return None
@@ -251,7 +253,7 @@ class Regions:
                 continue
         return Share(None, part, prod(mine))
 
-    # ----------------------------------------------------------------------------------- outputs that both sub-cores write
+    # -------------------------------------------------------------------------------- outputs that both sub-cores write
 
     def clashes(self, name: str, bodies: Mapping[Core, Body]) -> list[Use]:
         """Stores of what differs between the sub-cores to one place that does not."""
@@ -259,8 +261,11 @@ class Regions:
         if facts is None:
             return []
         suspects = [
-            u for u in self.uses[name]
-            if u.core == "vector" and u.active == BOTH and u.where.coordinates
+            u
+            for u in self.uses[name]
+            if u.core == "vector"
+            and u.active == BOTH
+            and u.where.coordinates
             and all(c is not None and not facts.depends(c) for c in u.where.coordinates)
         ]
         if not suspects:
@@ -299,7 +304,8 @@ def _fits(corner: list[int], extents: list[int], shape: tuple[int | None, ...]) 
     """Whether a rectangle lies within a shape, in one of its two orientations."""
     ends = [c + e for c, e in zip(corner, extents, strict=False)]
     return any(
-        all(bound is None or end <= bound for end, bound in zip(ends, order, strict=False)) for order in (shape, shape[::-1])
+        all(bound is None or end <= bound for end, bound in zip(ends, order, strict=False))
+        for order in (shape, shape[::-1])
     )
 
 
@@ -336,7 +342,9 @@ def place_regions(context: Context, bodies: dict[Core, Body]) -> tuple[dict[Core
             return ir.Pass(span=stmt.span)
         if id(stmt) not in context.accesses:
             return stmt
-        return replace(stmt, writes=tuple(shared(stmt, a) for a in stmt.writes), reads=tuple(shared(stmt, a) for a in stmt.reads))
+        return replace(
+            stmt, writes=tuple(shared(stmt, a) for a in stmt.writes), reads=tuple(shared(stmt, a) for a in stmt.reads)
+        )
 
     def _undeclared(name: str) -> bool:
         return name not in context.buffers.found and name not in depths

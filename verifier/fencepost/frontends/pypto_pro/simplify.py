@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro.arithmetic import bounds, opposite
+from fencepost.frontends.pypto_pro.expressions import bounds, opposite
 
 Body = tuple[ir.Stmt, ...]
 
@@ -33,7 +34,7 @@ class _Pruner:
             if not self.changed:
                 return self._keep(body)
 
-    # ----------------------------------------------------------------------------------------------------------- marking
+    # ---------------------------------------------------------------------------------------------------------- marking
 
     def _need(self, *exprs: ir.Node | None) -> None:
         for expr in exprs:
@@ -97,7 +98,7 @@ class _Pruner:
                     self._leaving(branch)
                 self._leaving(stmt.orelse)
 
-    # ----------------------------------------------------------------------------------------------------------- keeping
+    # ---------------------------------------------------------------------------------------------------------- keeping
 
     def _keep(self, body: Body) -> Body:
         kept: list[ir.Stmt] = []
@@ -135,7 +136,9 @@ class _Pruner:
         if len(branches) == 1 and not branches[0][1]:
             condition = branches[0][0]
             return (replace(stmt, branches=((opposite(condition, condition.span), orelse),), orelse=()),)
-        return (replace(stmt, branches=tuple((c, b or (ir.Pass(span=stmt.span),)) for c, b in branches), orelse=orelse),)
+        return (
+            replace(stmt, branches=tuple((c, b or (ir.Pass(span=stmt.span),)) for c, b in branches), orelse=orelse),
+        )
 
 
 def _leaves(stmt: ir.Stmt) -> bool:
@@ -154,7 +157,9 @@ def _only_leaves(stmt: ir.Stmt) -> bool:
         case ir.Break() | ir.Continue() | ir.Pass():
             return True
         case ir.If():
-            return all(_only_leaves(s) for _, b in stmt.branches for s in b) and all(_only_leaves(s) for s in stmt.orelse)
+            return all(_only_leaves(s) for _, b in stmt.branches for s in b) and all(
+                _only_leaves(s) for s in stmt.orelse
+            )
     return False
 
 
@@ -241,7 +246,7 @@ def clamp(body: Body, functions: set[str], definitions: Definitions) -> tuple[Bo
         places.append(expr.span)
         return replace(expr, left=left, right=right)
 
-    return tuple(rewrite(s, change) for s in body), places
+    return tuple(cast(ir.Stmt, rewrite(s, change)) for s in body), places
 
 
 def rewrite(node: ir.Node, change: object) -> ir.Node:
@@ -254,7 +259,7 @@ def rewrite(node: ir.Node, change: object) -> ir.Node:
         new = _rewritten(old, change)
         if new is not old:
             updates[name] = new
-    result = replace(node, **updates) if updates else node
+    result = replace(node, **cast(Any, updates)) if updates else node
     return change(result)  # type: ignore[operator,no-any-return]
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro.context import Context, Core
@@ -46,7 +47,9 @@ class Facts:
 
 def is_marked(value: Value, mark: str) -> bool:
     """Whether a value is a function with the decorator `@pl.<mark>`."""
-    return isinstance(value, Function) and any(isinstance(d, Module) and d.path == f"pl.{mark}" for d in value.decorators)
+    return isinstance(value, Function) and any(
+        isinstance(d, Module) and d.path == f"pl.{mark}" for d in value.decorators
+    )
 
 
 def section_core(stmt: ast.AST) -> Core | None:
@@ -84,9 +87,11 @@ class StageFinder:
             Unreadable: the framework refuses them.
         """
         found = [s for s in (self._stage(stmt) for stmt in loop.body) if s is not None]
-        for first, second in zip(found, found[1:], strict=False):
+        for first, second in pairwise(found):
             if first.core == second.core:
-                raise Unreadable("the framework refuses this pipeline: stages must change the core each time", second.call)
+                raise Unreadable(
+                    "the framework refuses this pipeline: stages must change the core each time", second.call
+                )
         arguments = loop.iter.args if isinstance(loop.iter, ast.Call) else []
         end = arguments[1] if len(arguments) > 1 else arguments[0] if arguments else None
         changed = set(bound_names(loop.body))
@@ -143,7 +148,9 @@ class _Probe(Lowering):
         given = {k.arg: k.value for k in node.keywords}
         forward, backward = given.get("fwd_ids"), given.get("bwd_ids")
         if forward is not None or backward is not None:
-            self.facts.crossings[group.buffer] = Crossing(slots, self._ids(forward), self._ids(backward), forward, backward)
+            self.facts.crossings[group.buffer] = Crossing(
+                slots, self._ids(forward), self._ids(backward), forward, backward
+            )
         return group
 
     def _ids(self, node: ast.expr | None) -> tuple[int, ...]:
@@ -215,8 +222,7 @@ def _check_overlaps(context: Context, facts: Facts, node: ast.AST) -> None:
             if other.name == name or other.type.space != found[name].type.space or other.members:
                 continue
             if any(a < d and c < b for a, b in _places(context, name) for c, d in _places(context, other.name)):
-                reason = f"{name} and {other.name} share memory, and the signals that the framework adds for that are not read"
-                raise Unreadable(reason, node)
+                raise Unreadable(f"{name} and {other.name} share memory; the signals for that are not read", node)
 
 
 def _places(context: Context, name: str) -> list[tuple[int, int]]:

@@ -16,17 +16,29 @@ from fencepost.frontends.pypto_pro.values import DType, OneOf, Tile, TileType, U
 
 # Bytes per element; types below a byte take one.
 _WIDTHS = {
-    "FP32": 4, "INT32": 4, "UINT32": 4, "TF32": 4, "FP16": 2, "BF16": 2, "INT16": 2, "UINT16": 2, "INT64": 8,
-    "UINT64": 8, "FP64": 8, "INT8": 1, "UINT8": 1, "BOOL": 1, "FP8E4M3FN": 1, "FP8E5M2": 1, "FP8E8M0": 1, "HF8": 1,
-    "FP4": 1, "FP4E2M1": 1, "FP4E1M2": 1, "HF4": 1, "INT4": 1, "UINT4": 1,
+    name: width
+    for width, names in {
+        8: "INT64 UINT64 FP64",
+        4: "FP32 INT32 UINT32 TF32",
+        2: "FP16 BF16 INT16 UINT16",
+        1: "INT8 UINT8 BOOL FP8E4M3FN FP8E5M2 FP8E8M0 HF8 FP4 FP4E2M1 FP4E1M2 HF4 INT4 UINT4",
+    }.items()
+    for name in names.split()
 }
 
 _USUAL = 2  # bytes of an element type that nothing is known about
 
 # Memories that the IR has no name for: they lie in `Scaling`, far from it and from each other.
 _SPACES: dict[str, tuple[ir.Space, int]] = {
-    "Vec": ("Vec", 0), "Mat": ("Mat", 0), "Left": ("Left", 0), "Right": ("Right", 0), "Acc": ("Acc", 0),
-    "Bias": ("Bias", 0), "Scaling": ("Scaling", 0), "ScaleLeft": ("Scaling", 1 << 24), "ScaleRight": ("Scaling", 1 << 25),
+    "Vec": ("Vec", 0),
+    "Mat": ("Mat", 0),
+    "Left": ("Left", 0),
+    "Right": ("Right", 0),
+    "Acc": ("Acc", 0),
+    "Bias": ("Bias", 0),
+    "Scaling": ("Scaling", 0),
+    "ScaleLeft": ("Scaling", 1 << 24),
+    "ScaleRight": ("Scaling", 1 << 25),
 }
 
 
@@ -105,7 +117,10 @@ class Buffers:
                 and p.addresses is not None
                 and p.type.space == first.type.space
                 and p.size == first.size
-                and (p.size is not None or (p.type.dtype == first.type.dtype and _elements(p.type) == _elements(first.type)))
+                and (
+                    p.size is not None
+                    or (p.type.dtype == first.type.dtype and _elements(p.type) == _elements(first.type))
+                )
                 for p in parts
             )
             if not alike:
@@ -162,7 +177,9 @@ class Buffers:
             size = self.size(declared)
             for slot in range(declared.slots):
                 start = slot_address(declared.addresses, slot, size)
-                places.setdefault(_SPACES[declared.type.space][0], []).append((start, start + size, declared.name, slot))
+                places.setdefault(_SPACES[declared.type.space][0], []).append(
+                    (start, start + size, declared.name, slot)
+                )
         found: set[tuple[str, int, str, int]] = set()
         for spots in places.values():
             spots.sort()
@@ -184,7 +201,9 @@ class Buffers:
     def emit(self, used: Iterable[str]) -> tuple[ir.Buffer, ...]:
         """The declarations of the buffers in `used`, in the order in which they were declared."""
         wanted = set(used)
-        crossed = {name for pair in self._overlaps() for name in (pair[0], pair[2]) if (pair[0], pair[1]) != (pair[2], pair[3])}
+        crossed = {
+            name for pair in self._overlaps() for name in (pair[0], pair[2]) if (pair[0], pair[1]) != (pair[2], pair[3])
+        }
         return tuple(self._emit(d, d.name in crossed) for d in self.found.values() if d.name in wanted)
 
     def _emit(self, declared: Declared, crossed: bool) -> ir.Buffer:
@@ -257,9 +276,9 @@ def integer(value: Value, what: str, node: ast.AST) -> int:
     Raises:
         Unreadable: it is something else.
     """
-    if isinstance(value, OneOf) or isinstance(value, Unknown):
+    if isinstance(value, (OneOf, Unknown)):
         raise Unreadable(f"{what} depends on {arithmetic.describe(value)}", node)
-    if isinstance(value, float) and value == int(value):
+    if isinstance(value, float) and value.is_integer():
         return int(value)
     if not isinstance(value, int):
         raise Unreadable(f"{what} must be a known integer, not {arithmetic.describe(value)}", node)
@@ -278,7 +297,24 @@ def fresh_name(hint: str, taken: set[str]) -> str:
     return name
 
 
-RESERVED = frozenset({
-    "if", "elif", "else", "for", "in", "and", "or", "not", "pass", "break", "continue", "assert", "block", "sub", "min", "max",
-})
+RESERVED = frozenset(
+    {
+        "if",
+        "elif",
+        "else",
+        "for",
+        "in",
+        "and",
+        "or",
+        "not",
+        "pass",
+        "break",
+        "continue",
+        "assert",
+        "block",
+        "sub",
+        "min",
+        "max",
+    }
+)
 """Words that cannot name anything in the IR."""

@@ -139,7 +139,9 @@ class VectorScan:
 
     def _call(self, call: ast.Call, names: dict[str, object], function: Function, certain: bool) -> None:
         target = self._target(call.func, function)
-        pointers = [(i, p) for i, a in enumerate(call.args) if isinstance(p := self._value(a, names, function), _Pointer)]
+        pointers = [
+            (i, p) for i, a in enumerate(call.args) if isinstance(p := self._value(a, names, function), _Pointer)
+        ]
         pointers += [(-1, p) for k in call.keywords if isinstance(p := self._value(k.value, names, function), _Pointer)]
         if isinstance(target, Function):
             if pointers:
@@ -241,15 +243,16 @@ class VectorScan:
         if isinstance(right, _Pointer) and isinstance(node.op, ast.Add):
             left, right = right, left
         if isinstance(left, _Pointer):
-            known = isinstance(node.op, ast.Add) and isinstance(right, Offsets) and left.offset is not None
-            return _Pointer(left.parameter, _plus(left.offset, right) if known else None)  # type: ignore[arg-type]
+            if isinstance(node.op, ast.Add) and isinstance(right, Offsets) and left.offset is not None:
+                return _Pointer(left.parameter, _plus(left.offset, right))
+            return _Pointer(left.parameter, None)
         if not isinstance(left, Offsets) or not isinstance(right, Offsets):
             return None
         match node.op:
             case ast.Add():
                 return _plus(left, right)
             case ast.Sub():
-                return _plus(left, _times(right, Offsets(-1, -1, 0)))
+                return _plus(left, Offsets(-right.high, -right.low, right.step))
             case ast.Mult():
                 return _times(left, right)
             case ast.FloorDiv() if left.low == left.high and right.low == right.high != 0:
@@ -262,10 +265,12 @@ class VectorScan:
         if not isinstance(node, ast.Call):
             return None
         parts = [self._value(a, names, function) for a in node.args]
-        if not parts or not all(isinstance(p, Offsets) and p.low == p.high for p in parts):
+        numbers = [p.low for p in parts if isinstance(p, Offsets) and p.low == p.high]
+        if not numbers or len(numbers) != len(parts):
             return None
-        numbers = [p.low for p in parts]  # type: ignore[union-attr]
-        start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (numbers[0], numbers[1], (numbers[2:] or [1])[0])
+        start, stop, step = (
+            (0, numbers[0], 1) if len(numbers) == 1 else (numbers[0], numbers[1], (numbers[2:] or [1])[0])
+        )
         if step <= 0:
             return None
         if stop <= start:
@@ -279,7 +284,14 @@ class VectorScan:
                 a, b = self._value(left, names, function), self._value(right, names, function)
                 if isinstance(a, Offsets) and isinstance(b, Offsets) and a.low == a.high and b.low == b.high:
                     x, y = a.low, b.low
-                    table = {ast.Eq: x == y, ast.NotEq: x != y, ast.Lt: x < y, ast.LtE: x <= y, ast.Gt: x > y, ast.GtE: x >= y}
+                    table = {
+                        ast.Eq: x == y,
+                        ast.NotEq: x != y,
+                        ast.Lt: x < y,
+                        ast.LtE: x <= y,
+                        ast.Gt: x > y,
+                        ast.GtE: x >= y,
+                    }
                     return table.get(type(op))
                 return None
             case ast.UnaryOp(op=ast.Not()):
@@ -303,6 +315,4 @@ def _times(a: Offsets, b: Offsets) -> Offsets | None:
 
 
 def _assigned(body: list[ast.stmt]) -> set[str]:
-    return {
-        n.id for stmt in body for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-    }
+    return {n.id for stmt in body for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
