@@ -420,6 +420,13 @@ def build(stages, tile=16):
     )
 
 
+def test_programs_are_found_wherever_they_stand() -> None:
+    text = "import pypto.language as pl\n\nclass TestSuite:\n    N = 3\n\n    def test_one(self):\n"
+    inside = "@pl.program\nclass Q:\n" + half(f"for i in pl.range(N):\n    x: {TILE} = pl.load(src, [i], [4], [4])")
+    kernel = one(text + textwrap.indent(inside, "        ") + "        run(Q)\n")
+    assert section(kernel)[0] == "for i in range(3):"
+
+
 # ------------------------------------------------------------------------------------------------ mistakes
 
 

@@ -111,10 +111,13 @@ def _scope(body: list[ast.stmt], module: Module, name: str) -> Iterator[Program]
                 for member in members:
                     if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name):
                         _assign(member.targets[0].id, member.value, mine)
-                    if isinstance(member, ast.FunctionDef):
-                        function = _function(member, mine)
-                        if function is not None:
-                            found.append(function)
+                    function = _function(member, mine) if isinstance(member, ast.FunctionDef) else None
+                    if function is not None:
+                        found.append(function)
+                    elif isinstance(member, ast.FunctionDef):
+                        inner.extend(_scope(member.body, mine.inner(), member.name))
+                    elif isinstance(member, ast.ClassDef):
+                        inner.extend(_scope([member], mine.inner(), class_name))
                 if found:
                     inner.append(Program(class_name, tuple(found), mine))
             case ast.FunctionDef():
