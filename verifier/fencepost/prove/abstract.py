@@ -32,6 +32,10 @@ from fencepost.prove.structure import Level, Loop, Structure
 from fencepost.prove.values import Form, Interval, Knowledge, Linear, Symbol, Undecided, Value, add, linear, scale
 
 
+STALE = "stale"
+"""Name of the unknown numbers that stand for counters of earlier entries of a loop."""
+
+
 class CannotModel(Exception):
     """An expression is outside what the exploration understands; the message says which."""
 
@@ -73,12 +77,13 @@ class World:
 
     def at(self, symbol: Symbol, level: Level | None, epoch: int) -> Symbol:
         """The copy of `symbol` that comparisons at `level` in entry `epoch` use, created on first use."""
-        if level is None or (symbol[0] == "f" and symbol[3] == level):
+        if level is None or (symbol[0] == "f" and (symbol[3] == level or symbol[1] == STALE)):
             return symbol
         copy: Symbol = ("c", symbol, level, epoch)
         if ((copy, 1),) not in self.knowledge.intervals:
             self.knowledge.learn(((copy, 1),), self.initial.get(symbol, (None, None)), None)
-            self.knowledge.learn(((copy, 1),), self._weak(self.knowledge.interval(((symbol, 1),))), None)
+            residue = self.knowledge.residues.get(symbol)
+            self.knowledge.learn(((copy, 1),), self._weak(self.knowledge.interval(((symbol, 1),))), residue)
         return copy
 
     def _weak(self, interval: Interval) -> Interval:
@@ -101,10 +106,12 @@ class World:
         base = symbol[1] if symbol[0] == "c" else symbol
         assert isinstance(base, tuple)
         weak = self._weak(knowledge.interval(form))
+        if base != symbol and ((base, 1),) not in knowledge.intervals:
+            knowledge.intervals[(base, 1),] = self.initial.get(base, (None, None))
         for other in list(knowledge.intervals):
             if len(other) == 1 and other != form:
                 name = other[0][0]
-                if (name == base or (name[0] == "c" and name[1] == base)) and not knowledge.learn(other, weak, None):
+                if (name == base or (name[0] == "c" and name[1] == base)) and not knowledge.learn(other, weak, residue):
                     return False
         return True
 
@@ -199,9 +206,26 @@ class Stepper:
         except Undecided:
             agent.epochs = before
             raise
+        for slot in self.structure.stale.get(agent.pc, ()):
+            self._make_stale(agent, slot, world)
         if loop.counted:
             start, stop = 0, self._trips(instruction, start, stop, loop, agent, world)
         agent.values[instruction.index], agent.values[instruction.limit] = start, stop
+
+    def _make_stale(self, agent: Agent, slot: int, world: World) -> None:
+        """A counter of an earlier entry: only small values are remembered, larger ones become unknown numbers."""
+        value = agent.values[slot]
+        least = self.structure.groups[self.structure.group_of[slot]].threshold
+        if not isinstance(value, int) or value < least:
+            return
+        number = 0
+        while True:
+            symbol: Symbol = ("f", STALE, (self.program.agent, slot, number), None, 0)
+            if ((symbol, 1),) not in world.knowledge.intervals:
+                break
+            number += 1
+        world.knowledge.intervals[(symbol, 1),] = (least, None)
+        agent.values[slot] = Linear(0, ((symbol, 1),))
 
     def _trips(self, instruction: Enter, start: Value, stop: Value, loop: Loop, agent: Agent, world: World) -> Value:
         """The number of trips of a loop whose variable nobody reads, as one unknown: equal for equal ranges."""
@@ -357,26 +381,29 @@ class Stepper:
         left = self.value(expr.left, agent, world, level)
         right = self.value(expr.right, agent, world, level)
         at_level = level or self.structure_level(expr)
-        if not isinstance(right, int):
-            raise CannotModel("the right operand of % or // is not constant")
-        if right == 0:
-            self.report(Bad("zero", expr.span))
-            return 0
-        if right < 0 or self._sign(left, "<", agent, world, at_level):
+        if isinstance(right, int):
+            if right == 0:
+                self.report(Bad("zero", expr.span))
+                return 0
+            positive = right > 0
+        else:
+            positive = self._sign(right, ">", agent, world, at_level)
+        negative = self._sign(left, "<", agent, world, at_level)
+        if negative or not positive:
             self.report(Bad("negative", expr.span))
-        if isinstance(left, int):
+        if isinstance(left, int) and isinstance(right, int):
             return left % right if expr.op == "%" else left // right
-        if right < 0:
-            raise CannotModel("a symbolic value divided by a negative number")
+        if not positive:
+            raise CannotModel("a value divided by a number that may not be positive")
         placed = self._placed(left, agent, world, at_level)
-        if expr.op == "%":
-            if isinstance(expr.left, ir.Binary) and any(s[0] == "f" and s[1] == "//" for s, _ in left.terms):
-                raise CannotModel("a residue of a quotient of a parameter")
+        if expr.op == "%" and isinstance(right, int):
             return world.knowledge.residue(placed, right)
-        assert not isinstance(placed, int)
-        low, high = _bounds(world, placed)
-        interval = (None if low is None else low // right, None if high is None else high // right)
-        return self._symbol("//", (left, right), expr, agent, world, interval)
+        bounds: Interval = (None if negative else 0, None)
+        if isinstance(right, int):
+            assert not isinstance(placed, int)
+            low, high = _bounds(world, placed)
+            bounds = (None if low is None else low // right, None if high is None else high // right)
+        return self._symbol(expr.op, (left, right), expr, agent, world, bounds)
 
 
 def _bounds(world: World, value: Linear) -> Interval:

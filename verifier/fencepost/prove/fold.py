@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from math import lcm
 
-from fencepost.prove.abstract import Agent, World
+from fencepost.prove.abstract import STALE, Agent, World
 from fencepost.prove.order import Order
 from fencepost.prove.relevance import Relevance
 from fencepost.prove.structure import Group, Level, Structure
@@ -193,7 +193,9 @@ class Folder:
         """Whether every agent that may still call the function is well past these arguments, or will not call it."""
         _, name, arguments, level, epoch = symbol
         for agent, structure in zip(agents, self.structures, strict=True):
-            if name in ("//", "*"):
+            if name == STALE:
+                return True
+            if name in ("//", "*", "%", "trips"):
                 return False
             if name not in structure.calls[agent.pc]:
                 continue
@@ -264,6 +266,8 @@ class Folder:
                     component.threshold = max(component.threshold, group.threshold + self.slack)
                 case ("symbol", tuple(symbol)):
                     component.symbols.append(symbol)
+                    for structure in self.structures:
+                        component.period = lcm(component.period, structure.moduli.get(str(_name(symbol)), 1))
                     component.threshold = max(component.threshold, self.remember + 2)
                 case ("arguments", str(f), int(i), level, int(epoch)):
                     component.arguments.append((f, i, level, epoch))  # type: ignore[arg-type]
@@ -307,10 +311,19 @@ class Folder:
                 return True
             if group.task:
                 return True
+            own |= set(self._staled(structure, slot))
             others = [s for s in group.slots & live if s not in own and isinstance(agent.values[s], int)]
             if others:
                 return True
         return False
+
+    @staticmethod
+    def _staled(structure: Structure, slot: int) -> tuple[int, ...]:
+        """The counters of earlier entries that the loop with this index makes unknown when it is entered again."""
+        for loop in structure.loops:
+            if structure.program.code[loop.head].index == slot:  # type: ignore[union-attr]
+                return structure.stale.get(loop.enter, ())
+        return ()
 
     @staticmethod
     def _loop_slots(structure: Structure, slot: int) -> set[int] | None:

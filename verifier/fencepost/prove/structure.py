@@ -97,6 +97,8 @@ class Structure:
     calls: list[frozenset[str]]
     lags: dict[str, int]
     remember: int
+    moduli: dict[str, int]
+    stale: dict[int, tuple[int, ...]]
     level_of: Callable[[ir.Expr], Level | None]
     depth_of: Callable[[Level | None], int]
 
@@ -136,6 +138,8 @@ class _Analysis:
         self.levels: list[Level | None] = [None] * len(program.slots)
         self.breakers: dict[int, set[int]] = {}
         self.lags: dict[str, int] = {}
+        self.copies: list[tuple[int, int, int]] = []  # target := source + offset
+        self.moduli: dict[str, int] = {}
         self.remember = 1
         self.holds: list[set[str]] = [set() for _ in program.slots]
 
@@ -151,7 +155,8 @@ class _Analysis:
         self._hold()
         for pc, instruction in enumerate(self.code):
             self._constrain(pc, instruction)
-        self._stale(live)
+        self._flow()
+        stale = self._stale(live)
         groups, group_of = self._groups()
         breaks = self._reach(successors, {pc: frozenset(s) for pc, s in self.breakers.items()})
         entries = self._reach(
@@ -171,6 +176,8 @@ class _Analysis:
             calls,
             self.lags,
             self.remember,
+            self.moduli,
+            stale,
             self.level,
             self.depth,
         )
@@ -283,7 +290,7 @@ class _Analysis:
                     stack.append(self.compiled.scalars[node.id])
                 elif isinstance(node, ir.Call) and node.function not in ir.INTERPRETED:
                     names.add(node.function)
-                elif isinstance(node, ir.Binary) and node.op in ("//", "*"):
+                elif isinstance(node, ir.Binary) and node.op in ("//", "*", "%"):
                     names.add(node.op)
                 elif isinstance(node, ir.Item):
                     stack += self.compiled.tuples[node.name]
@@ -499,8 +506,11 @@ class _Analysis:
         node: Node = ("slot", slot)
         for form in forms:
             if len(form.terms) == 1 and form.terms[0][1] == 1 and not form.bounded:
-                if form.terms[0][0][0] != "symbol":
-                    self._union(node, form.terms[0][0])
+                source = form.terms[0][0]
+                if source[0] == "slot":
+                    self.copies.append((slot, int(str(source[1])), form.constant))
+                elif source[0] != "symbol":
+                    self._union(node, source)
             elif form.terms:
                 self._spoil(form)
                 self.bad.add(self._find(node))
@@ -657,6 +667,8 @@ class _Analysis:
         return _Form(tuple((n, c * factor) for n, c in form.terms if factor), form.constant * factor, form.bounded)
 
     def _binary(self, expr: ir.Binary, level: Level | None) -> list[_Form]:
+        if expr.op == "%" and self._residue_of_products(expr, level):
+            return [_Form((), 0, bounded=True)]
         inner = self._quotient(expr.left) if expr.op == "%" else None
         if inner is not None:
             divided, divisor = inner
@@ -703,6 +715,30 @@ class _Analysis:
             return _Form((), 0, bounded=True)
         return _Form(((("symbol", expr.op), 1),))
 
+    def _residue_of_products(self, expr: ir.Binary, level: Level | None) -> bool:
+        """`(a * b + c) % m`: shifting a factor by m changes nothing; handled here if the left side is such a sum."""
+        modulus = [f.plain for f in self._forms(expr.right, level)]
+        if len(modulus) != 1 or modulus[0] is None or modulus[0] <= 0:
+            return False
+        if not any(isinstance(n, ir.Binary) and n.op == "*" for n in ir.walk(expr.left)):
+            return False
+        stack: list[ir.Expr] = [expr.left]
+        factors: list[_Form] = []
+        while stack:
+            node = stack.pop()
+            match node:
+                case ir.Binary(op="+" | "*", left=left, right=right):
+                    stack += [left, right]
+                case ir.Int(value=value) if value >= 0:
+                    pass
+                case ir.Name() | ir.Field():
+                    factors += self._forms(node, level)
+                case _:
+                    return False
+        for form in factors:
+            self._modulo(form, modulus[0], level or self.level(expr))
+        return True
+
     def _quotient(self, expr: ir.Expr) -> tuple[_Form, int] | None:
         """`form // constant`, whose residue is a residue of the form."""
         if isinstance(expr, ir.Binary) and expr.op == "//":
@@ -713,6 +749,9 @@ class _Analysis:
 
     def _modulo(self, form: _Form, modulus: int, level: Level | None) -> None:
         """The residue of the form matters, and its sign: a negative operand of `%` is reported."""
+        for node, _ in form.terms:
+            for name in (str(node[1]),) if node[0] == "symbol" else self.holds[int(str(node[1]))]:
+                self.moduli[name] = lcm(self.moduli.get(name, 1), modulus)
         form = self._placed(form, level)
         for node, _ in form.terms:
             root = self._find(node)
@@ -726,17 +765,46 @@ class _Analysis:
 
     # ------------------------------------------------------------------------------------------ results
 
-    def _stale(self, live: list[frozenset[int]]) -> None:
-        """A counter of a loop that is read after the loop is entered anew spoils its group: its symbols are others."""
+    def _flow(self) -> None:
+        """What is asked of the target of an assignment is asked of its source too.
+
+        A source joins the group of a target that is compared with others; else it only takes over period and
+        threshold, and keeps shifting on its own.
+        """
+        changed = True
+        while changed:
+            changed = False
+            for target, source, offset in self.copies:
+                t, s = self._find(("slot", target)), self._find(("slot", source))
+                if t == s:
+                    continue
+                if t in self.related:
+                    self._union(t, s)
+                    changed = True
+                    continue
+                period = lcm(self.period[s], self.period[t])
+                threshold = max(self.threshold[s], min(self.threshold[t] + abs(offset), 1 << 20))
+                if (period, threshold) != (self.period[s], self.threshold[s]) or (t in self.bad and s not in self.bad):
+                    self.period[s], self.threshold[s] = period, threshold
+                    if t in self.bad:
+                        self.bad.add(s)
+                    changed = True
+
+    def _stale(self, live: list[frozenset[int]]) -> dict[int, tuple[int, ...]]:
+        """For each Enter the counters of earlier entries of its loop that are still read, and compared with others."""
+        found: dict[int, tuple[int, ...]] = {}
         for loop in self.loops:
             if loop.level is None or loop.linked:
                 continue
             following = self.code[loop.head]
             assert isinstance(following, Next)
             own = {following.index, following.limit, following.slot}
-            for slot in live[loop.enter + 1] - own:
-                if self.levels[slot] == loop.level:
-                    self.bad.add(self._find(("slot", slot)))
+            found[loop.enter] = tuple(
+                slot
+                for slot in sorted(live[loop.head] - own)
+                if self.levels[slot] == loop.level and self._find(("slot", slot)) in self.related
+            )
+        return found
 
     def _groups(self) -> tuple[list[Group], dict[int, int]]:
         groups: dict[Node, Group] = {}
