@@ -96,7 +96,7 @@ def _finding(
     yield from _wrapped(_INDENT + title, safe(finding.message), columns, painted)
     inner = _INDENT + "  "
     yield inner + style.paint(f"--> {safe(wording.place(finding.span))}", "cyan") + f"  {safe(finding.name)}"
-    twin = next((f for f in printed if f.span == finding.span and f.related == finding.related), None)
+    twin = next((f for f in printed if f.span == finding.span and _shows(f, finding)), None)
     if twin is not None and twin.witness == finding.witness and twin.trace == finding.trace and not verbose:
         yield inner + style.paint(f"same place and steps as {wording.code(twin)} above", "dim")
         return
@@ -112,6 +112,11 @@ def _finding(
         yield inner + "last steps:"
         limit = None if verbose else _STEPS
         yield from (inner + "  " + line for line in lanes(finding.trace, style, columns - len(inner) - 2, limit))
+
+
+def _shows(printed: Finding, finding: Finding) -> bool:
+    """Whether the excerpt of a finding printed before holds every place of this one."""
+    return all(place in printed.related or place.span == printed.span for place in finding.related)
 
 
 def _wrapped(head: str, text: str, columns: int, painted: str | None = None) -> Iterator[str]:
