@@ -95,9 +95,13 @@ class Event:
             found = self._ranks[key] = self.known.lin(self.before.get(key, ZERO))
         return found
 
-    def when(self, wanted: Mapping[int, object] | frozenset[int], what: str) -> Cond:
-        """The condition on the operands under which `what` ("sets", "waits", "locks", "unlocks") meets `wanted`."""
-        return disjoin(c for c, e in self.cases if any(n in wanted for n in getattr(e, what)))
+    def when(self, what: str, thing: object) -> Cond:
+        """The condition on the operands under which `thing` is among the effect's `what` ("sets", "locks", ...)."""
+        return disjoin(c for c, e in self.cases if thing in getattr(e, what))
+
+    def can(self, what: str, thing: object) -> bool:
+        """Whether `thing` is among `what` for some operands."""
+        return any(thing in getattr(e, what) for _, e in self.cases)
 
     def __repr__(self) -> str:
         return f"<{self.agent} #{self.site} {type(self.stmt).__name__} line {self.stmt.span.line}>"
@@ -137,6 +141,11 @@ class Instance:
 def named(event: Event, prefix: str, sums: Sums) -> Instance:
     """The event at fresh indices that start with `prefix`."""
     return Instance(event, tuple(symbol(f"{prefix}@{i}") for i in range(len(event.loops))), sums)
+
+
+def pair(one: Event, other: Event, sums: Sums) -> tuple[Instance, Instance]:
+    """Two executions at any indices."""
+    return named(one, "a", sums), named(other, "b", sums)
 
 
 def precedes(one: Place, other: Place) -> Cond:

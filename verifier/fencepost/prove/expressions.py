@@ -62,31 +62,8 @@ class State:
     rings: dict[int, RingState]
 
 
-_RESERVED = frozenset(
-    [
-        "and",
-        "or",
-        "not",
-        "let",
-        "true",
-        "false",
-        "ite",
-        "div",
-        "mod",
-        "abs",
-        "distinct",
-        "forall",
-        "exists",
-        "assert",
-        "par",
-        "match",
-        "as",
-        "xor",
-        "Int",
-        "Bool",
-        "Real",
-    ]
-)
+_RESERVED = {"and", "or", "not", "let", "true", "false", "ite", "div", "mod", "abs", "distinct", "forall", "exists"}
+_RESERVED |= {"assert", "par", "match", "as", "xor", "Int", "Bool", "Real"}
 
 
 def smt_name(name: str) -> str:

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fencepost import ir
 from fencepost.model.effects import Resolver
 from fencepost.model.program import Compiled, Program
 from fencepost.prove import solver
+from fencepost.prove.evaluation import Functions, Values
 from fencepost.prove.expressions import Env, Expressions, State, smt_name
 from fencepost.prove.ranks import Summation, Sums
 from fencepost.prove.rewrite import Known
 from fencepost.prove.smtlib import Language
 from fencepost.prove.symbolic import Trace, Walker
-from fencepost.prove.terms import Cond, le, negate, symbol
+from fencepost.prove.terms import Cond, Lin, le, negate, symbol
 
 
 @dataclass(slots=True)
 class Closed:
     """A kernel in closed form.
 
-    `assumptions` are the kernel's assumes as conditions; every query holds them.
+    `assumptions` are the kernel's assumes as conditions; every query holds them.  `batched`: FIFO credits travel in
+    batches.
     """
 
     compiled: Compiled
@@ -31,8 +34,20 @@ class Closed:
     language: Language
     traces: dict[str, Trace] = field(default_factory=dict)
     deadline: float | None = None
+    batched: bool = False
     queries: int = 0
+    inverses: dict[object, tuple[int, Lin] | None] = field(default_factory=dict)
+    functions: dict[object, Callable[[Values, Functions], tuple[int, ...]]] = field(default_factory=dict)
+    _names: dict[str, str] | None = None
     _answers: dict[str, solver.Verdict] = field(default_factory=dict)
+
+    @property
+    def function_names(self) -> dict[str, str]:
+        """The kernel's unknown functions: name in queries -> name in the kernel."""
+        if self._names is None:
+            nodes = (n for n in ir.walk(self.compiled.kernel) if isinstance(n, ir.Call))
+            self._names = {f"f.{smt_name(n.function)}": n.function for n in nodes if n.function not in ir.INTERPRETED}
+        return self._names
 
     def ask(self, conditions: list[Cond]) -> tuple[str, solver.Verdict]:
         """Whether the conditions can hold together under the assumptions: the SMT-LIB text and the answer."""

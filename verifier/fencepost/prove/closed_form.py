@@ -1,0 +1,126 @@
+"""Closed forms: is a kernel right for all parameter values, by formulas for what every agent does when?
+
+The obligations are listed first; a row is proved only if every obligation that can falsify it is met for all values.
+What does not fit closed forms leaves rows unknown, with the reason.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from fencepost import ir
+from fencepost.applicability import applicable
+from fencepost.findings import Row, Verdict
+from fencepost.model.program import Compiled
+from fencepost.prove import accesses, obligations, progress, signals
+from fencepost.prove.discharge import Candidate, Discharger, Outcome
+from fencepost.prove.kernels import Closed, closed
+from fencepost.prove.obligations import Obligation
+from fencepost.prove.routes import Guide
+from fencepost.prove.symbolic import NotClosed
+
+
+@dataclass(frozen=True, slots=True)
+class RowResult:
+    """What closed forms say about one row.
+
+    `verdict` is PROVED, UNKNOWN, or VACUOUS (no values satisfy the assumes).  `evidence` is for people, `reason` says
+    why the row is unknown and `place` where.  `candidates` are values at which the row may fail: replay them.
+    """
+
+    row: Row
+    verdict: Verdict
+    evidence: str = ""
+    reason: str = ""
+    place: ir.Span = ir.NOWHERE
+    candidates: tuple[Candidate, ...] = ()
+
+
+@dataclass(slots=True)
+class ClosedForm:
+    """The outcome for one kernel: a result per applicable row, and the settled obligations in their order."""
+
+    rows: dict[Row, RowResult]
+    outcomes: list[Outcome] = field(default_factory=list)
+    kernel: Closed | None = None
+    seconds: float = 0.0
+
+    @property
+    def proved(self) -> bool:
+        """Whether every applicable row is proved."""
+        return all(r.verdict is Verdict.PROVED for r in self.rows.values())
+
+
+def prove(compiled: Compiled, deadline: float) -> ClosedForm:
+    """Prove as many rows as possible for all parameter values.
+
+    Args:
+        compiled: the kernel, with annotated pipelines as serial loops.
+        deadline: a time of `time.monotonic()` at which to give up.
+
+    Raises:
+        ModelError: the kernel cannot be modelled.
+    """
+    started = time.monotonic()
+    rows: list[Row] = [
+        row for row, applies in applicable(compiled.kernel).items() if applies and row is not Row.PIPELINE
+    ]
+    if compiled.unsupported:
+        first = compiled.unsupported[0]
+        return _nothing(rows, f"line {first.span.line} could not be read: {first.reason}", first.span, started)
+    try:
+        kernel = closed(compiled, deadline)
+    except NotClosed as error:
+        return _nothing(rows, str(error), error.span, started)
+    if kernel.ask([])[1].answer == "unsat":
+        found = {row: RowResult(row, Verdict.VACUOUS, "no parameter values satisfy the assumes") for row in rows}
+        return ClosedForm(found, [], kernel, time.monotonic() - started)
+    outcomes: list[Outcome] = []
+    listed = 0
+    for variant in _variants(kernel):
+        due = listing(variant)
+        listed += len(due)
+        guide = Guide(variant)
+        guide.start()
+        discharger = Discharger(variant, guide)
+        outcomes += [discharger.settle(obligation) for obligation in due]
+    assert len(outcomes) == listed, "every obligation was settled"
+    found = {row: _row(row, [o for o in outcomes if row in o.obligation.rows]) for row in rows}
+    return ClosedForm(found, outcomes, kernel, time.monotonic() - started)
+
+
+def listing(kernel: Closed) -> list[Obligation]:
+    """Everything that must be shown about a kernel."""
+    return [
+        *obligations.values(kernel),
+        *signals.signals(kernel),
+        *progress.progress(kernel),
+        *accesses.accesses(kernel),
+    ]
+
+
+def _variants(kernel: Closed) -> Iterator[Closed]:
+    """The kernel under every credit scheme that it claims to be right for."""
+    credits = kernel.compiled.kernel.credits if kernel.compiled.kernel.fifos else "per_slot"
+    if credits != "batched":
+        yield kernel
+    if credits != "per_slot":
+        yield replace(kernel, batched=True)
+
+
+def _row(row: Row, outcomes: list[Outcome]) -> RowResult:
+    missing = [o for o in outcomes if o.answer != "unsat"]
+    if not missing:
+        return RowResult(row, Verdict.PROVED, f"{len(outcomes)} obligations")
+    first = missing[0]
+    why = first.reason or "it does not hold, or its proof does not fit closed forms"
+    candidates = tuple(dict.fromkeys(o.candidate for o in missing if o.candidate is not None))
+    reason = f"not shown: {first.obligation.name} ({why})"
+    return RowResult(row, Verdict.UNKNOWN, "", reason, first.obligation.place, candidates)
+
+
+def _nothing(rows: list[Row], reason: str, place: ir.Span, started: float) -> ClosedForm:
+    found = {row: RowResult(row, Verdict.UNKNOWN, "", reason, place) for row in rows}
+    return ClosedForm(found, [], None, time.monotonic() - started)

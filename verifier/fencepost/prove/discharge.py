@@ -1,0 +1,225 @@
+"""Discharge: is this obligation met for all values?
+
+Plain obligations are one query.  An order is met if path templates cover every related pair; templates come from small
+runs, and, when the solver finds a pair that none covers, from a run at the values it found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fencepost.model.functions import FunctionTable, Point
+from fencepost.prove.evaluation import Unevaluated, function
+from fencepost.prove.events import Event, Instance, named, pair
+from fencepost.prove.expressions import smt_name
+from fencepost.prove.hops import Hops, Search, Spot, Template
+from fencepost.prove.kernels import Closed
+from fencepost.prove.obligations import Obligation, Order, Source
+from fencepost.prove.routes import Guide
+from fencepost.prove.runs import ConcreteRun, Step
+from fencepost.prove.solver import Verdict
+from fencepost.prove.terms import Cond, conjoin, disjoin, negate
+
+Matcher = Callable[[ConcreteRun, Step, Step], bool]
+
+_ROUNDS = 8  # how often the solver may ask for another template
+_LARGEST = 60  # parameter values up to which a model is run
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Parameter values (in the order of `Compiled.parameters`) and unknown functions at which a fault may show."""
+
+    values: tuple[int, ...]
+    functions: tuple[tuple[Point, int], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """How an order is shown: from which event, along which hops, to which; `writer`: where a read finds its write."""
+
+    one: Event
+    other: Event
+    template: Template
+    writer: Spot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of an obligation.  `text` is the last query, as SMT-LIB."""
+
+    obligation: Obligation
+    answer: Literal["unsat", "sat", "unknown"]
+    text: str
+    reason: str = ""
+    candidate: Candidate | None = None
+    routes: tuple[Route, ...] = ()
+
+
+@dataclass(slots=True)
+class Discharger:
+    """Settles the obligations of one kernel."""
+
+    kernel: Closed
+    guide: Guide
+    hops: Hops = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.hops = Hops(self.kernel)
+
+    def settle(self, obligation: Obligation) -> Outcome:
+        """Decide one obligation."""
+        match obligation.need:
+            case None:
+                text, verdict = self.kernel.ask(list(obligation.conditions))
+                return self._outcome(obligation, text, verdict)
+            case Order() as order:
+                return self._order(obligation, order)
+            case Source() as source:
+                return self._source(obligation, source)
+
+    def _outcome(self, obligation: Obligation, text: str, verdict: Verdict, routes: tuple[Route, ...] = ()) -> Outcome:
+        candidate = self.candidate(verdict) if verdict.answer == "sat" else None
+        return Outcome(obligation, verdict.answer, text, verdict.reason, candidate, routes)
+
+    def candidate(self, verdict: Verdict) -> Candidate:
+        """The kernel's parameters and functions in a model."""
+        compiled = self.kernel.compiled
+        values = tuple(verdict.model.get(smt_name(p), 0) for p in compiled.parameters)
+        names = self.kernel.function_names
+        points = {(names[n], args): value for (n, args), value in verdict.points.items() if n in names}
+        return Candidate(values, tuple(sorted(points.items())))
+
+    def run(self, candidate: Candidate) -> ConcreteRun | None:
+        """The concrete run at a candidate's values, if they are small."""
+        if any(abs(v) > _LARGEST for v in candidate.values):
+            return None
+        return self.guide.sample(candidate.values, FunctionTable(values=dict(candidate.functions)))
+
+    # -------------------------------------------------------------------------------------------- order
+
+    def _order(self, obligation: Obligation, order: Order) -> Outcome:
+        one, other = pair(order.one, order.other, self.kernel.sums)
+        related = conjoin((one.domain, other.domain, order.relation(one, other)))
+        if related.kind == "false":
+            return Outcome(obligation, "unsat", "(assert false)\n")
+        matching = _matcher(related)
+        weaker = matching if order.seed is None else _matcher(order.seed(one, other))
+        routes: dict[Route, None] = {}
+        for run in self.guide.runs:
+            self._collect(order, run, weaker, routes)
+        known = self.kernel.assumed.extended([related])
+        for _ in range(_ROUNDS):
+            search = Search("z")
+            ends = {order.one: (one, other), order.other: (other, one)}
+            paths = [self.hops.holds(r.template, *ends[r.one], search, order.own_token) for r in routes]
+            unordered = [negate(known.cond(p)) for p in paths]
+            text, verdict = self.kernel.ask([related, *unordered, *search.facts])
+            found = tuple(routes)
+            if verdict.answer != "sat":
+                break
+            model = self.run(self.candidate(verdict))
+            if model is None or not self._collect(order, model, matching, routes) or len(routes) == len(found):
+                break
+        return self._outcome(obligation, text, verdict, found)
+
+    def _collect(self, order: Order, run: ConcreteRun, matching: Matcher, routes: dict[Route, None]) -> bool:
+        """Add the templates of all related pairs of a run; False if some pair has no order."""
+        ordered = True
+        ends = {e: [s for s in run.steps[e.agent] if s.event is e and s.clock] for e in (order.one, order.other)}
+        for a in ends[order.one]:
+            for b in ends[order.other]:
+                if not matching(run, a, b):
+                    continue
+                first, second = (b, a) if order.either and run.ordered(b, a) else (a, b)
+                if run.ordered(first, second):
+                    template = self.guide.template(run, first, second)
+                    if template is not None:
+                        routes[Route(first.event, second.event, template)] = None
+                else:
+                    ordered = False
+        return ordered
+
+    # -------------------------------------------------------------------------------------------- sources
+
+    def _source(self, obligation: Obligation, source: Source) -> Outcome:
+        reader = named(source.reader, "a", self.kernel.sums)
+        routes: dict[Route, None] = {}
+        for run in self.guide.runs:
+            self._writers(source, run, routes)
+        known = self.kernel.assumed.extended([reader.domain])
+        for _ in range(_ROUNDS):
+            search = Search("z")
+            found = tuple(routes)
+            served = [known.cond(self._served(source, reader, route, search)) for route in found]
+            text, verdict = self.kernel.ask([reader.domain, negate(disjoin(served)), *search.facts])
+            if verdict.answer != "sat":
+                break
+            model = self.run(self.candidate(verdict))
+            if model is None:
+                break
+            self._writers(source, model, routes)
+            if len(routes) == len(found):
+                break
+        return self._outcome(obligation, text, verdict, found)
+
+    def _served(self, source: Source, reader: Instance, route: Route, search: Search) -> Cond:
+        assert route.writer is not None
+        writer, exists, _ = self.hops.find(route.writer, reader, search)
+        met = source.relation(reader, writer)
+        return conjoin((exists, met, self.hops.holds(route.template, writer, reader, search)))
+
+    def _writers(self, source: Source, run: ConcreteRun, routes: dict[Route, None]) -> None:
+        """For every read of a run, a write of its slot that comes before it."""
+        chosen: dict[Event, list[tuple[Step, Step]]] = {}
+        relations = {w: self._relation(source, w) for w in source.writers}
+        steps = {w: [s for s in run.steps[w.agent] if s.event is w and s.clock] for w in source.writers}
+        for read in run.steps[source.reader.agent]:
+            if read.event is not source.reader or not read.clock:
+                continue
+            best: tuple[tuple[bool, bool, int], Step] | None = None
+            for writer in source.writers:
+                for write in reversed(steps[writer]):
+                    if run.ordered(write, read) and relations[writer](run, read, write):
+                        merit = (write.event.agent == read.event.agent, write.indices == read.indices, write.ordinal)
+                        if best is None or merit > best[0]:
+                            best = merit, write
+                        break
+            if best is not None:
+                chosen.setdefault(best[1].event, []).append((read, best[1]))
+        for writer, pairs in chosen.items():
+            seen = [(r, w, run) for r, w in pairs]
+            for read, write in pairs:
+                template = self.guide.template(run, write, read)
+                if template is None:
+                    continue
+                if all(r.indices == w.indices for r, w in pairs):
+                    spot = Spot(writer, "same")
+                else:
+                    spot = self.guide.relation(seen, run, read, write)
+                routes[Route(writer, source.reader, template, spot)] = None
+
+    def _relation(self, source: Source, writer: Event) -> Matcher:
+        reader, there = pair(source.reader, writer, self.kernel.sums)
+        return _matcher(source.relation(reader, there))
+
+
+def _matcher(related: Cond) -> Matcher:
+    """Evaluates a condition on the indices of two executions; what cannot be evaluated does not match."""
+    compiled = function([related])
+
+    def matches(run: ConcreteRun, a: Step, b: Step) -> bool:
+        values = dict(run.parameters)
+        for prefix, step in (("a", a), ("b", b)):
+            values |= {f"{prefix}@{i}": v for i, v in enumerate(step.indices)}
+        try:
+            return bool(compiled(values, run.functions)[0])
+        except Unevaluated:
+            return False
+
+    return matches
+
+
+__all__ = ["Candidate", "Discharger", "Outcome", "Route"]
