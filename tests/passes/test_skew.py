@@ -16,7 +16,7 @@ from fencepost.model.program import compile_kernel
 from fencepost.model.values import Computed, Event, Freed, Received, Sent, Values, trace
 from fencepost.passes.skew import MAX_NESTING, Reason, Skew, SkewError
 from fencepost.passes.skew.loops import Schedule, depth_for
-from fencepost.passes.skew.rewrite import copy, rebuild
+from fencepost.rewrite import copy, rebuild
 
 I = ir.Name("i")  # noqa: E741
 FIFOS = (ir.Fifo("down", "cube", ir.Int(2)), ir.Fifo("up", "vector", ir.Int(2)))

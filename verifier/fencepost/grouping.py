@@ -15,7 +15,7 @@ from fencepost.findings import Row, Verdict
 from fencepost.model.program import ModelError
 from fencepost.options import CheckOptions
 from fencepost.passes.skew import Skew, Skewed
-from fencepost.passes.skew.rewrite import rebuild
+from fencepost.rewrite import rebuild
 from fencepost.translation import compare
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from fencepost import ir
-from fencepost.passes.skew.names import Flows
+from fencepost.defuse import Flows
 
 Form: TypeAlias = Hashable
 _Linear: TypeAlias = dict[Hashable, int]

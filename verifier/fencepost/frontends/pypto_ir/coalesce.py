@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from fencepost import ir
-from fencepost.passes.skew.names import Flows
-from fencepost.passes.skew.rewrite import copy
+from fencepost.defuse import Flows
+from fencepost.rewrite import copy
 
 
 def coalesce(body: Iterable[ir.Stmt]) -> tuple[ir.Stmt, ...]:

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from fencepost import ir
+from fencepost.defuse import Flows, all_names
 from fencepost.findings import InputError
 from fencepost.passes.skew.group import Group, emit_group, split_group
 from fencepost.passes.skew.halves import Halves, Reason, has_pair, hidden_messages, split
 from fencepost.passes.skew.loops import NewNames, Schedule, depth_for, emit, trip_count
-from fencepost.passes.skew.names import Flows, all_names
-from fencepost.passes.skew.rewrite import constant
+from fencepost.rewrite import constant
 
 Action: TypeAlias = Literal["skewed", "grouped", "demoted", "left"]
 

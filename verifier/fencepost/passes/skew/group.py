@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fencepost import ir
+from fencepost.defuse import Flows
 from fencepost.passes.skew.halves import Body
 from fencepost.passes.skew.loops import NewNames, trip_count
-from fencepost.passes.skew.names import Flows
-from fencepost.passes.skew.rewrite import constant, copy, offset
+from fencepost.rewrite import constant, copy, offset
 
 
 @dataclass(frozen=True, slots=True)

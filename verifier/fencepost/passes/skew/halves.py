@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from fencepost import ir
-from fencepost.passes.skew.names import Flow, Flows
+from fencepost.defuse import Flow, Flows
 
 
 class Reason(Enum):

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fencepost import ir
+from fencepost.defuse import Flows
 from fencepost.passes.skew.halves import Halves
-from fencepost.passes.skew.names import Flows
-from fencepost.passes.skew.rewrite import copy, offset
+from fencepost.rewrite import copy, offset
 
 
 @dataclass(frozen=True, slots=True)
