@@ -19,6 +19,8 @@ from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.options import CheckOptions
 from fencepost.passes.decisive import Decisive
+from fencepost.passes.strides import Strides
+from fencepost.passes.unique import UniqueLoops
 from fencepost.printer import print_expr
 from fencepost.prove.explore import Exploration, explore
 from fencepost.refutation import finding, refutation
@@ -176,7 +178,7 @@ def _decide(
 def _explore(compiled: Compiled, deadline: float) -> list[Exploration]:
     """Explore all parameter values, under every credit scheme that the kernel asks for."""
     asked = compiled.kernel.credits
-    compiled = compile_kernel(Decisive().run(compiled.kernel))
+    compiled = compile_kernel(prepared(compiled.kernel))
     schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
     if compiled.kernel.fifos:
         schemes = ("per_slot", "batched") if asked == "both" else (asked,)
@@ -186,6 +188,13 @@ def _explore(compiled: Compiled, deadline: float) -> list[Exploration]:
         if not explored[-1].closed:
             break
     return explored
+
+
+def prepared(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel in the form that is proved: equivalent, but without what decides nothing."""
+    for step in (UniqueLoops(), Strides(), Decisive()):
+        kernel = step.run(kernel)
+    return kernel
 
 
 def _why(row: Row, compiled: Compiled, outcome: Outcome, explored: list[Exploration]) -> str:

@@ -131,7 +131,7 @@ class Folder:
 
     @staticmethod
     def _renamed(value: Value, rename) -> Value | None:  # type: ignore[no-untyped-def]
-        if isinstance(value, int):
+        if not isinstance(value, Linear):
             return value
         terms: dict[Symbol, int] = {}
         for symbol, coefficient in value.terms:
