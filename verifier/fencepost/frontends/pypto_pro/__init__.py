@@ -6,14 +6,19 @@ The source is read with `ast` and never imported or executed.
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.pypto_pro.assemble import lower_kernel
+from fencepost.frontends.pypto_pro.assemble import Lowered, lower_kernel
 from fencepost.frontends.pypto_pro.environment import Budget
-from fencepost.frontends.pypto_pro.kernels import find_kernels
+from fencepost.frontends.pypto_pro.kernels import FoundKernel, find_kernels
 from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.pypto_pro.values import Class, DType, Value
 from fencepost.frontends.result import ReadResult
+
+_MAX_VARIANTS = 16
 
 
 def read(text: str, file: str) -> ReadResult:
@@ -37,11 +42,36 @@ def read(text: str, file: str) -> ReadResult:
             continue
         number = taken[kernel.node.name] = taken.get(kernel.node.name, 0) + 1
         name = kernel.node.name if number == 1 else f"{kernel.node.name}_{number}"
-        lowered, notes = lower_kernel(source, kernel, name, Budget())
-        kernels.append(lowered)
-        if notes:
-            assumptions[name] = notes
+        for lowered in _lowered(source, tree, kernel, name):
+            kernels.append(lowered.kernel)
+            if lowered.notes:
+                assumptions[lowered.kernel.name] = lowered.notes
     return ReadResult(tuple(kernels), (), assumptions)
+
+
+def _lowered(source: Source, tree: ast.Module, kernel: FoundKernel, name: str) -> list[Lowered]:
+    """The kernel; or one for each value of its compile-time parameters, if it can only be read with their values."""
+    whole = lower_kernel(source, kernel, name, Budget())
+    choices = [*kernel.choices, *whole.choices]
+    count = math.prod(len(c.values) for c in choices)
+    if whole.complete or not choices or count > _MAX_VARIANTS or len(kernel.choices) > 1:
+        return [whole]
+    variants: list[Lowered] = []
+    for values in itertools.product(*(c.values for c in choices)):
+        fixed = {choice.name: value for choice, value in zip(choices, values, strict=True)}
+        factory = {c.name: fixed.pop(c.name) for c in kernel.choices}
+        found = next(k for k in find_kernels(source, tree, Budget(), factory) if k.node is kernel.node)
+        words = "_".join(f"{n}_{_word(v)}" for n, v in {**factory, **fixed}.items())
+        variants.append(lower_kernel(source, found, f"{name}_{words}", Budget(), fixed))
+        if not variants[-1].complete:
+            return [whole]
+    return variants
+
+
+def _word(value: Value) -> str:
+    """A value as a part of a name."""
+    text = value.name if isinstance(value, DType) else value.node.name if isinstance(value, Class) else str(value)
+    return "".join(c if c.isalnum() else "_" for c in text)
 
 
 def _on_device(function: ast.FunctionDef) -> bool:

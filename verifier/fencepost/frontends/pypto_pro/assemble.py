@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from fencepost import ir
@@ -16,45 +17,68 @@ from fencepost.frontends.pypto_pro.pipeline import expand
 from fencepost.frontends.pypto_pro.regions import place_regions
 from fencepost.frontends.pypto_pro.simplify import Body, Definitions, clamp, map_statements, prune, statements
 from fencepost.frontends.pypto_pro.source import Source
-from fencepost.frontends.pypto_pro.values import Unreadable
+from fencepost.frontends.pypto_pro.values import OneOf, Unreadable, Value
 
 _CORES: tuple[Core, Core] = ("cube", "vector")
 
 
-def lower_kernel(source: Source, found: FoundKernel, name: str, budget: Budget) -> tuple[ir.Kernel, tuple[str, ...]]:
-    """The kernel of the IR for a kernel function, and what was taken for granted to read it.
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A kernel of the IR, what was taken for granted to read it, and the tiling keys that have several values."""
+
+    kernel: ir.Kernel
+    notes: tuple[str, ...] = ()
+    choices: tuple[OneOf, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether all of the kernel could be read."""
+        return not any(isinstance(n, ir.Unsupported) for n in ir.walk(self.kernel))
+
+
+def lower_kernel(
+    source: Source, found: FoundKernel, name: str, budget: Budget, fixed: Mapping[str, Value] | None = None
+) -> Lowered:
+    """The kernel of the IR for a kernel function.  `fixed` gives values to tiling keys.
 
     Never raises for bad input: what cannot be read is an `Unsupported` in the kernel.
     """
+    module = found.scope.outermost()
+    before = module.names
     context = Context(source, found.node)
+    keys = tiling_keys(found.options, ConstantInterpreter(source, found.scope, budget)) | dict(fixed or {})
+    module.names = {**keys, **before}
+    try:
+        kernel = _lower(source, found, name, context, budget)
+    except Unreadable as problem:
+        kernel = _unread(name, problem.reason, source.span(problem.node), source.header(found.node))
+    except RecursionError:
+        span = source.header(found.node)
+        kernel = _unread(name, "the kernel is nested too deeply to be read", span, span)
+    finally:
+        module.names = before
+    choices = tuple(v for v in keys.values() if isinstance(v, OneOf))
+    return Lowered(kernel, (*found.notes, *context.assumptions), choices)
+
+
+def _lower(source: Source, found: FoundKernel, name: str, context: Context, budget: Budget) -> ir.Kernel:
     sections = _sections(found)
     context.mixed = sections != {"vector"}
     auto_mutex = found.options.get("auto_mutex", True)
     prefer_names(context, found.node)
-    interpreter = ConstantInterpreter(source, found.scope, budget)
-    keys = tiling_keys(found.options, context, interpreter)
-    if keys:
-        found.scope.names.update({k: v for k, v in keys.items() if k not in found.scope.names})
     written: frozenset[str] = frozenset()
     cores = [c for c in _CORES if not sections or c in sections]
-    try:
-        if found.options.get("pipeline") is not None:
-            found = expand(source, found, cores, budget)
-            context.kernel = found.node
-        while True:
-            bodies = {core: _read(context, found, core, written, budget) for core in cores}
-            now = _written(context, bodies)
-            if now == written or not now & _scalar_reads(context, bodies):
-                break
-            written = now
-    except Unreadable as problem:
-        return _unread(name, problem.reason, source.span(problem.node), source.header(found.node)), ()
-    except RecursionError:
-        span = source.header(found.node)
-        return _unread(name, "the kernel is nested too deeply to be read", span, span), ()
+    if found.options.get("pipeline") is not None:
+        found = expand(source, found, cores, budget)
+        context.kernel = found.node
+    while True:
+        bodies = {core: _read(context, found, core, written, budget) for core in cores}
+        now = _written(context, bodies)
+        if now == written or not now & _scalar_reads(context, bodies):
+            break
+        written = now
     kernel = _finish(context, found, name, bodies)
-    kernel = replace(kernel, auto_mutex=auto_mutex is not False, target=_target(found))
-    return kernel, (*found.notes, *context.assumptions)
+    return replace(kernel, auto_mutex=auto_mutex is not False, target=_target(found))
 
 
 def _unread(name: str, reason: str, place: ir.Span, span: ir.Span) -> ir.Kernel:

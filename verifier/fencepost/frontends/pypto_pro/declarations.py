@@ -189,13 +189,13 @@ class Declarations(Handles):
         arrays: list[tuple[str, str, int]] = []
         hint, site = self.hint, self.site(node)
         for field, value, place in self._fields(node):
-            if isinstance(value, tuple):
+            if isinstance(value, (float, Opaque)) or _has_floats(value):
+                names.append((field, ""))
+            elif isinstance(value, tuple):
                 ring = self.context.ring((site, field), f"{hint}_{field}", len(value), ("value",), self.span(node))
                 arrays.append((field, ring, len(value)))
                 for i, item in enumerate(value):
                     self._fill(ring, ir.Int(i, span=self.span(place)), "value", item, place)
-            elif isinstance(value, (float, Opaque)):
-                names.append((field, ""))
             else:
                 names.append((field, self.store((site, field), f"{hint}_{field}", self.integer(value, place), place)))
         return Struct(hint, tuple(names), tuple(arrays))
@@ -211,13 +211,13 @@ class Declarations(Handles):
         arrays: list[tuple[str, str, int]] = []
         scalars: list[tuple[str, Value, ast.expr]] = []
         for field, value, place in self._fields(node):
-            if isinstance(value, tuple):
+            if isinstance(value, (float, Opaque)) or _has_floats(value):
+                arrays.append((field, "", 0))
+            elif isinstance(value, tuple):
                 ring = self.context.ring((site, field), f"{hint}_{field}", size * len(value), ("value",), span)
                 arrays.append((field, ring, len(value)))
                 for i in range(size * len(value)):
                     self._fill(ring, ir.Int(i, span=span), "value", value[i % len(value)], place)
-            elif isinstance(value, (float, Opaque)):
-                arrays.append((field, "", 0))
             else:
                 fields.append(field)
                 scalars.append((field, value, place))
@@ -269,3 +269,8 @@ class Declarations(Handles):
                 self.emit(ir.StoreField(ring, place, "value", self.integer(item, node), span=span))
             return
         raise Unreadable(f"there is no field {field}", node)
+
+
+def _has_floats(value: Value) -> bool:
+    """Whether an array field holds numbers that are no integers."""
+    return isinstance(value, tuple) and any(isinstance(v, (float, Opaque)) for v in value)

@@ -60,6 +60,14 @@ class Environment:
         raise KeyError(name)
 
 
+    def outermost(self) -> Environment:
+        """The scope of the module."""
+        scope = self
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope
+
+
 class Leaving(Exception):
     """Host code leaves the block that is being executed."""
 

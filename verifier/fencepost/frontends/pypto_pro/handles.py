@@ -30,6 +30,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unknown,
     Unreadable,
     Value,
+    is_integer,
 )
 
 
@@ -154,6 +155,10 @@ class Handles(Reading):
 
     def item(self, owner: Value, index: Value, node: ast.Subscript) -> Value:
         span = self.span(node)
+        if isinstance(owner, Opaque):
+            known = not owner.varies and is_integer(index)
+            arguments = (*owner.arguments, self.integer(index, node)) if known else ()
+            return Opaque(owner.name if known else "", arguments, varies=not known)
         if isinstance(owner, (Group, Ring, FieldArray, ParameterArray)) or (
             isinstance(owner, tuple) and isinstance(index, (Scalar, Unknown, OneOf, Opaque))
         ):
@@ -214,17 +219,26 @@ class Handles(Reading):
             return Tile(first.buffer, ir.Item(name, index, span=span), any(t.partial for t in tiles))
         return Choice(index, tiles)
 
+    @staticmethod
+    def _chosen_tile(test: ir.Expr, then: Tile | Choice, other: Tile | Choice, span: ir.Span) -> Tile | Choice:
+        """`then if test else other` for tiles."""
+        if then == other:
+            return then
+        match then, other:
+            case Tile(index=ir.Node() as first), Tile(index=ir.Node() as second) if then.buffer == other.buffer:
+                return Tile(then.buffer, ir.Choose(test, first, second, span=span), then.partial or other.partial)
+        tiles: list[Tile] = []
+        selectors: list[ir.Expr] = []
+        for value in (then, other):
+            zero = ir.Int(0, span=span)
+            selector = value.selector if isinstance(value, Choice) else zero
+            selectors.append(expressions.add(selector, ir.Int(len(tiles), span=span), span))
+            tiles += value.tiles if isinstance(value, Choice) else (value,)
+        return Choice(ir.Choose(test, selectors[0], selectors[1], span=span), tuple(tiles))
+
     def choose(self, test: ir.Expr, then: Value, other: Value, node: ast.IfExp) -> Value:
-        if isinstance(then, Tile) and isinstance(other, Tile):
-            if then == other:
-                return then
-            span = self.span(node)
-            selector = ir.Choose(test, ir.Int(0, span=span), ir.Int(1, span=span), span=span)
-            if then.buffer == other.buffer and then.index is not None and other.index is not None:
-                return Tile(
-                    then.buffer, ir.Choose(test, then.index, other.index, span=span), then.partial or other.partial
-                )
-            return Choice(selector, (then, other))
+        if isinstance(then, (Tile, Choice)) and isinstance(other, (Tile, Choice)):
+            return self._chosen_tile(test, then, other, self.span(node))
         if isinstance(then, (Function, Record, Group)) or isinstance(other, (Function, Record, Group)):
             raise Unreadable("this choice cannot be made at run time", node)
         return super().choose(test, self.operand(then, node), self.operand(other, node), node)

@@ -7,7 +7,7 @@ the same file, as far as those can be evaluated.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fencepost import ir
@@ -42,16 +42,21 @@ from fencepost.frontends.pypto_pro.values import (
 
 _MAX_CALL_PATH = 4
 _MAX_CASES = 200
+_ANY_RANK = 8  # dimensions that an ellipsis may stand for
 
 
 @dataclass(frozen=True, slots=True)
 class FoundKernel:
-    """A kernel function, the scope that it is defined in, and its decorator's keywords."""
+    """A kernel function, the scope that it is defined in, and its decorator's keywords.
+
+    `choices` are the parameters of factories that have several values in this file.
+    """
 
     node: ast.FunctionDef
     scope: Environment
     options: dict[str, Value]
     notes: tuple[str, ...] = ()
+    choices: tuple[OneOf, ...] = ()
 
 
 def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environment:
@@ -61,8 +66,10 @@ def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environmen
     return environment
 
 
-def find_kernels(source: Source, tree: ast.Module, budget: Budget) -> Iterator[FoundKernel]:
-    """The kernels of a module in text order."""
+def find_kernels(
+    source: Source, tree: ast.Module, budget: Budget, fixed: Mapping[str, Value] | None = None
+) -> Iterator[FoundKernel]:
+    """The kernels of a module in text order.  `fixed` gives values to parameters of factories."""
     scope = module_scope(source, tree, budget)
     paths: list[tuple[list[ast.FunctionDef], ast.FunctionDef]] = []
     stack: list[tuple[ast.AST, list[ast.FunctionDef]]] = [(tree, [])]
@@ -77,14 +84,17 @@ def find_kernels(source: Source, tree: ast.Module, budget: Budget) -> Iterator[F
                 stack.append((child, path))
     for path, function in sorted(paths, key=lambda p: (p[1].lineno, p[1].col_offset)):
         notes: list[str] = []
+        choices: list[OneOf] = []
         inner = scope
         for factory in path:
-            inner = _factory_scope(factory, inner, tree, scope, budget, notes)
+            values = _parameter_values(factory, tree, scope, budget, 0, notes) | dict(fixed or {})
+            choices += [v for v in values.values() if isinstance(v, OneOf)]
+            inner = _factory_scope(factory, inner, values, budget)
         interpreter = ConstantInterpreter(source, inner, budget)
         for decorator in function.decorator_list:
             options = _jit_options(decorator, interpreter)
             if options is not None:
-                yield FoundKernel(function, inner, options, tuple(notes))
+                yield FoundKernel(function, inner, options, tuple(notes), tuple(choices))
                 break
 
 
@@ -107,16 +117,10 @@ def _jit_options(decorator: ast.expr, interpreter: ConstantInterpreter) -> dict[
 
 
 def _factory_scope(
-    factory: ast.FunctionDef,
-    outer: Environment,
-    tree: ast.Module,
-    module: Environment,
-    budget: Budget,
-    notes: list[str],
+    factory: ast.FunctionDef, outer: Environment, values: dict[str, Value], budget: Budget
 ) -> Environment:
     """The names inside a function that builds kernels, after its statements have run."""
-    environment = Environment(outer.source, outer, function=factory)
-    environment.names |= _parameter_values(factory, tree, module, budget, 0, notes)
+    environment = Environment(outer.source, outer, values, factory)
     interpreter = ConstantInterpreter(outer.source, environment, budget)
     interpreter.run(factory.body, skip=lambda s: isinstance(s, ast.Return))
     return environment
@@ -300,8 +304,13 @@ def _tensor(name: str, annotation: ast.Subscript, context: Context, interpreter:
     dtype = interpreter.value(parts[1]) if len(parts) > 1 else None
     if isinstance(dtype, DType) and dtype.name.startswith(("FP", "BF", "HF", "TF")):
         context.tensor_types[name] = "float"
-    dimensions = shape if isinstance(shape, tuple) else ()
-    return Tensor(name, tuple(Dynamic() if isinstance(d, (Unknown, OneOf)) else d for d in dimensions))
+    dimensions: list[Value] = []
+    for dimension in shape if isinstance(shape, tuple) else ():
+        if dimension is ...:
+            dimensions += [Dynamic()] * _ANY_RANK
+        else:
+            dimensions.append(Dynamic() if isinstance(dimension, (Unknown, OneOf)) else dimension)
+    return Tensor(name, tuple(dimensions))
 
 
 def _tiling(name: str, class_: Class, interpreter: ConstantInterpreter) -> Value:

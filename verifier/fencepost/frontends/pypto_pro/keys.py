@@ -6,7 +6,6 @@ import ast
 import operator
 from collections.abc import Callable
 
-from fencepost.frontends.pypto_pro.context import Context
 from fencepost.frontends.pypto_pro.environment import ConstantInterpreter
 from fencepost.frontends.pypto_pro.values import Class, Decorated, OneOf, Unknown, Value
 
@@ -20,7 +19,7 @@ _REFUSED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {
 }
 
 
-def tiling_keys(options: dict[str, Value], context: Context, interpreter: ConstantInterpreter) -> dict[str, Value]:
+def tiling_keys(options: dict[str, Value], interpreter: ConstantInterpreter) -> dict[str, Value]:
     """The compile-time parameters that a tiling-key class and a `datatype` option define."""
     names: dict[str, Value] = {}
     class_ = options.get("tiling_key")

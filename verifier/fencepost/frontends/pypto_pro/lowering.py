@@ -25,6 +25,7 @@ from fencepost.frontends.pypto_pro.values import (
     FieldArray,
     Function,
     Module,
+    Opaque,
     Poison,
     Scalar,
     Unknown,
@@ -159,7 +160,8 @@ class Lowering(Loops):
             place = expressions.add(owner.offset, index, span)
             self.emit(ir.StoreField(owner.ring, place, "value", self.integer(value, target), span=span))
             return
-        self.scalar_write(owner, self.indices(target.slice), target)
+        if not isinstance(owner, Opaque):
+            self.scalar_write(owner, self.indices(target.slice), target)
 
     def _augmented(self, stmt: ast.AugAssign) -> None:
         target = stmt.target

@@ -270,6 +270,8 @@ class Reading(Evaluator):
                 return Record(tuple((f, self.meet((key, f), f"{hint}_{f}", x, y)) for (f, x), (_, y) in parts))
             case RingSlot(), RingSlot() if a.ring == b.ring:
                 return RingSlot(a.ring, ir.Name(self.context.variable(key, hint)))
+            case (DType() | OneOf()), (DType() | OneOf()) if _dtypes(a) and _dtypes(b):
+                return OneOf(tuple(dict.fromkeys((*_dtypes(a), *_dtypes(b)))), hint)
             case Group(), Group():
                 return Poison(f"{hint} is a different tile group on different paths")
             case Poison(), _:
@@ -278,7 +280,9 @@ class Reading(Evaluator):
                 return b
         if isinstance(a, (Opaque, float)) or isinstance(b, (Opaque, float)):
             return Opaque("", (), varies=True)
-        return Poison(f"{hint} is a {type(a).__name__.lower()} on one path and a {type(b).__name__.lower()} on another")
+        words = "the result of the call" if hint.startswith("<") else hint
+        kinds = [type(v).__name__.lower() for v in (a, b)]
+        return Poison(f"{words} is a {kinds[0]} on one path and another {kinds[1]} on the other")
 
     def _meet_tiles(self, key: object, a: Tile | Choice, b: Tile | Choice) -> Value:
         alternatives = self.context.selectors.setdefault(key, [])
@@ -313,3 +317,9 @@ class Reading(Evaluator):
 
 def _truth(value: Value) -> bool:
     return isinstance(value, bool) or (isinstance(value, Scalar) and value.truth)
+
+
+def _dtypes(value: DType | OneOf) -> tuple[DType, ...]:
+    """The element types that a value may be; none if it may be something else."""
+    values = value.values if isinstance(value, OneOf) else (value,)
+    return values if all(isinstance(v, DType) for v in values) else ()
