@@ -1,0 +1,184 @@
+"""Is every verdict on random kernels consistent with the executor on all small values?
+
+    python -m tests.campaigns.random_kernels --count 20000 --seed 1 --jobs 2
+
+A kernel is a random pipeline (`protocols`), as it is or with one or two mutations.  Each is checked by the tool and
+run on every small value: a row that is proved although a run fails, a witness that does not replay or is not the
+smallest, and a crash are failures; `unknown` is counted by its reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from fencepost import ir
+from fencepost.engine import check_kernel
+from fencepost.findings import KernelReport, Verdict
+from fencepost.options import CheckOptions
+from fencepost.printer import print_kernel
+from fencepost.reading import parse
+from fencepost.validate import validate
+
+from .mutations import OPERATORS
+from .protocols import pipeline
+from .reduce import reduce
+from .truth import judge, truth
+
+
+@dataclass
+class Result:
+    """One examined kernel."""
+
+    number: int
+    verdict: str = ""
+    broken: bool = False  # some run on small values fails
+    seconds: float = 0.0
+    problems: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
+    text: str = ""
+
+
+def random_kernel(number: int) -> ir.Kernel:
+    """The kernel with this number, with spans."""
+    r = Random(f"kernel {number}")
+    kernel = pipeline(number)
+    for _ in range(r.choice((0, 0, 1, 1, 2))):
+        kernel = mutated(kernel, r)
+    return parse(print_kernel(kernel))
+
+
+def mutated(kernel: ir.Kernel, r: Random) -> ir.Kernel:
+    """One random well-formed mutant; operators are equally likely."""
+    for operator in r.sample(OPERATORS, len(OPERATORS)):
+        found = [m for _, m in operator(kernel)]
+        r.shuffle(found)
+        for mutant in found[:4]:
+            if not validate(mutant):
+                return parse(print_kernel(mutant))
+    return kernel
+
+
+def examine(number: int, timeout: float = 10.0, make: Callable[[int], ir.Kernel] = random_kernel) -> Result:
+    """Check one kernel and compare with its runs."""
+    kernel = make(number)
+    result = Result(number, text=print_kernel(kernel))
+    started = time.perf_counter()
+    try:
+        report = check_kernel(kernel, CheckOptions(timeout=timeout))
+    except Exception as error:  # a crash is a failure of the tool
+        result.verdict = "crash"
+        result.problems.append(f"crash: {type(error).__name__}: {error}")
+        return result
+    result.seconds = time.perf_counter() - started
+    result.verdict = report.verdict.value
+    result.codes = sorted({f.code for f in report.findings})
+    real = truth(kernel)
+    result.broken = bool(real.failing)
+    result.problems = judge(kernel, report, real)
+    if report.verdict is Verdict.UNKNOWN:
+        result.unknown = sorted({reason(u.reason) for u in report.unknown})
+        if real.failing:
+            result.unknown = [f"missed fault: {sorted({k for k, _ in real.first})}"]
+    return result
+
+
+def reason(text: str) -> str:
+    """The reason of an `unknown` without what is particular to one kernel."""
+    text = re.sub(r"line \d+", "line #", text.split("; ran clean")[0])
+    return re.sub(r"\b\d[\d,.]*\b", "#", text)
+
+
+def disagrees(kernel: ir.Kernel, timeout: float = 10.0, kind: str = "") -> bool:
+    """Whether a report contradicts the runs (in a problem that starts with `kind`)."""
+    try:
+        report: KernelReport = check_kernel(kernel, CheckOptions(timeout=timeout))
+    except Exception as error:
+        return f"crash: {type(error).__name__}".startswith(kind) if kind else True
+    return any(p.startswith(kind) for p in judge(kernel, report, truth(kernel)))
+
+
+def campaign(numbers: Iterable[int], timeout: float = 10.0, jobs: int = 1) -> Iterator[Result]:
+    """Examine kernels, in several processes if asked."""
+    if jobs <= 1:
+        yield from map(partial(examine, timeout=timeout), numbers)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(partial(examine, timeout=timeout), numbers, chunksize=8)
+
+
+@dataclass
+class Summary:
+    """What a campaign found."""
+
+    verdicts: Counter[str] = field(default_factory=Counter)
+    broken: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    codes: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+    failures: list[Result] = field(default_factory=list)
+
+    def add(self, result: Result) -> None:
+        self.verdicts[result.verdict] += 1
+        self.broken[result.verdict] += result.broken
+        self.reasons.update(result.unknown)
+        self.codes.update(result.codes)
+        self.seconds.append(result.seconds)
+        if result.problems:
+            self.failures.append(result)
+
+    def text(self) -> str:
+        total = sum(self.verdicts.values())
+        times = sorted(self.seconds) or [0.0]
+        lines = [f"{total} kernels"]
+        for verdict, count in self.verdicts.most_common():
+            lines.append(
+                f"  {verdict}: {count} ({100 * count / total:.2f} %), {self.broken[verdict]} with failing runs"
+            )
+        lines.append(f"  seconds per check: median {times[len(times) // 2]:.3f}, largest {times[-1]:.1f}")
+        lines.append("unknown, by reason:")
+        lines += [f"  {count} {text}" for text, count in self.reasons.most_common()]
+        lines.append("kernels with each code: " + ", ".join(f"{c} {n}" for c, n in sorted(self.codes.items())))
+        lines.append(f"{len(self.failures)} failures")
+        lines += [f"  kernel {f.number}: {f.problems[0]}" for f in self.failures]
+        return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--seed", type=int, default=1, help="number of the first kernel")
+    parser.add_argument("--timeout", type=float, default=10.0, help="seconds per check")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--reduce", type=int, default=0, metavar="N", help="print the first N failures in reduced form")
+    parser.add_argument("--failures", type=Path, help="write the failures to this file, one JSON object a line")
+    options = parser.parse_args()
+    summary = Summary()
+    numbers = range(options.seed, options.seed + options.count)
+    for done, result in enumerate(campaign(numbers, options.timeout, options.jobs), 1):
+        summary.add(result)
+        if result.problems and options.failures:
+            with options.failures.open("a") as file:
+                file.write(json.dumps(result.__dict__) + "\n")
+        if done % 500 == 0:
+            print(f"... {done}: {dict(summary.verdicts)}, {len(summary.failures)} failures", flush=True)
+    print(summary.text())
+    for failure in summary.failures[: options.reduce]:
+        kind = failure.problems[0].split(" at ")[0].split(" FP")[0]
+        small = reduce(parse(failure.text), lambda k, kind=kind: disagrees(k, options.timeout, kind))
+        print(f"\n# kernel {failure.number}: {failure.problems}\n{print_kernel(small)}")
+    return 1 if summary.failures else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
