@@ -280,22 +280,29 @@ class _Analysis:
     def _symbols(self, expr: ir.Expr) -> set[str]:
         """Names of the parameters, unknown functions and opaque operations that may stand in a value."""
         names: set[str] = set()
-        stack: list[ir.Expr] = [expr]
+        stack: list[ir.Node] = [expr]
         while stack:
-            for node in ir.walk(stack.pop()):
-                if isinstance(node, ir.Name) and node.id in self.program.names:
-                    slot = self.program.names[node.id]
-                    names |= {node.id} if slot < self.parameters else self.holds[slot]
-                elif isinstance(node, ir.Name) and node.id in self.compiled.scalars:
-                    stack.append(self.compiled.scalars[node.id])
-                elif isinstance(node, ir.Call) and node.function not in ir.INTERPRETED:
-                    names.add(node.function)
-                elif isinstance(node, ir.Binary) and node.op in ("//", "*", "%"):
-                    names.add(node.op)
-                elif isinstance(node, ir.Item):
-                    stack += self.compiled.tuples[node.name]
-                elif isinstance(node, ir.Field):
+            node = stack.pop()
+            match node:
+                case ir.Name(id=name) if name in self.program.names:
+                    slot = self.program.names[name]
+                    names |= {name} if slot < self.parameters else self.holds[slot]
+                case ir.Name(id=name) if name in self.compiled.scalars:
+                    stack.append(self.compiled.scalars[name])
+                case ir.Call(function=function) if function not in ir.INTERPRETED:
+                    names.add(function)
+                case ir.Binary(op="//" | "%" as op):
+                    names.add(op)  # a quotient is a symbol of its own; what it is made of does not show
+                case ir.Item(name=name):
+                    stack += self.compiled.tuples[name]
+                case ir.Field():
                     names |= {n for s in self._slots(node) for n in self.holds[s]}
+                case ir.Compare() | ir.Logic():
+                    pass
+                case _:
+                    if isinstance(node, ir.Binary) and node.op == "*":
+                        names.add("*")
+                    stack += ir.children(node)
         return names
 
     def _raise(self, slot: int, level: Level | None) -> bool:
