@@ -99,8 +99,8 @@ def values(kernel: Closed) -> Iterator[Obligation]:
     for agent, trace in kernel.traces.items():
         for induction in trace.inductions:
             span = induction.loop.node.span
-            wrong = negate(conjoin(eq(a, b) for _, a, b in induction.pairs))
-            name = f"formulas of {agent} at the loop in line {span.line}, {induction.name}"
+            wrong = negate(eq(induction.one, induction.other))
+            name = f"formula of {induction.key} of {agent} at the loop in line {span.line}, {induction.name}"
             yield Obligation(name, "induction", span, (*induction.path, wrong))
         for demand in trace.demands:
             name = f"{demand.kind} in line {demand.node.span.line} of {agent}"

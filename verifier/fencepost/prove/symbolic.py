@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from math import lcm
 
 from fencepost import ir
 from fencepost.model.effects import Effect, Resolver
@@ -32,7 +33,7 @@ from fencepost.prove.events import Cases, Event, Loop, Place
 from fencepost.prove.expressions import Demand, Env, Expressions, Key, State, smt_name
 from fencepost.prove.ranks import Summation, Sums
 from fencepost.prove.recurrences import Recurrences
-from fencepost.prove.rewrite import Known
+from fencepost.prove.rewrite import Known, Substitution
 from fencepost.prove.rings import RingState, Zeros
 from fencepost.prove.terms import (
     TRUE,
@@ -56,6 +57,7 @@ from fencepost.prove.terms import (
 
 _UNROLLED = 16  # instructions times trips of a constant loop that is unrolled, in trips
 _COPIES = 160
+_PERIOD = 24
 
 Oracle = Callable[[tuple[Cond, ...], Cond], bool]
 """Does the first imply the second, for all values?"""
@@ -79,12 +81,14 @@ class Mode(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Induction:
-    """The formulas at the head of one loop: each pair of terms must be equal whenever `path` holds."""
+    """A formula at the head of one loop is right: `one` equals `other` whenever `path` holds."""
 
     loop: Loop
     name: str
     path: tuple[Cond, ...]
-    pairs: tuple[tuple[Key, Lin, Lin], ...]
+    key: Key
+    one: Lin
+    other: Lin
 
 
 @dataclass(slots=True)
@@ -319,17 +323,15 @@ class Walker:
             if key in recurrences.unsolved:
                 continue
             one, other = start[key], known.lin(before.env.get(key, ZERO))
-            if one != other:
+            if not same(one, other):
                 base.append((key, one, other))
             one, other = following[key], inside.lin(after.env.get(key, ZERO))
-            if one != other:
+            if not same(one, other, loop.index):
                 step.append((key, one, other))
-        found = []
-        if base:
-            found.append(Induction(loop, "start", before.path, tuple(base)))
-        if step:
-            found.append(Induction(loop, "step", within, tuple(step)))
-        return found
+        return [
+            *(Induction(loop, "start", before.path, *pair) for pair in base),
+            *(Induction(loop, "step", within, *pair) for pair in step),
+        ]
 
     def _trips(self, extent: Lin, path: tuple[Cond, ...]) -> Lin:
         """How many trips an extent means; the solver is asked when bounds leave its sign open."""
@@ -403,6 +405,18 @@ def counted(effect: Effect) -> list[Key]:
     elif effect.meets:
         found.append(("meet", 0))
     return found
+
+
+def same(one: Lin, other: Lin, index: str | None = None) -> bool:
+    """Whether two terms are equal, by their form or residue by residue of the index."""
+    difference = one - other
+    if not difference.parts or index is None or index not in difference.symbols:
+        return difference == ZERO
+    period = lcm(*(a.number for a in difference.atoms() if a.kind in ("mod", "div") and index in a.symbols))
+    if not 1 < period <= _PERIOD:
+        return False
+    x = symbol(index) * period
+    return all(Substitution({index: x + r}).lin(difference) == ZERO for r in range(period))
 
 
 def _merged(states: list[State]) -> State | None:
