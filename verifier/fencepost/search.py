@@ -13,7 +13,7 @@ from typing import Literal
 from fencepost import ir
 from fencepost.diagnose.case import Case
 from fencepost.diagnose.causes import Causes
-from fencepost.diagnose.diagnosis import diagnose, silent
+from fencepost.diagnose.diagnosis import Silent, diagnose
 from fencepost.diagnose.families import Families
 from fencepost.diagnose.messages import rings
 from fencepost.diagnose.phases import static
@@ -120,6 +120,7 @@ class Search:
         self.known: set[Hashable] = set()
         self.edits: list[tuple[Hashable, ir.Kernel]] = []
         self.families = Families(compiled)
+        self.silent = Silent(compiled.kernel)
         self.functions = uses_functions(compiled.kernel)
         self.done: set[Shape] = set()
         self.spent: dict[str, int] = {"search": 0, "repair": 0, "tail": 0}
@@ -261,7 +262,7 @@ class Search:
             if runs is None:
                 self._signatures[shape] = None
             else:
-                self._signatures[shape] = signature(runs) | silent(runs[0])
+                self._signatures[shape] = signature(runs) | self.silent.faults(runs[0])
         return self._signatures[shape]
 
     def _one(self, shape: Shape) -> list[Run] | None:
@@ -284,7 +285,10 @@ class Search:
         if self.tried == 1:
             for fact in (*static(self.compiled.kernel, runs[0]), *rings(runs[0])):
                 self._add(fact, shape, runs[0])
-        faults = signature(runs) | silent(runs[0]) | self._contested(runs)
+        shown = self._signatures.get(shape)
+        if shown is None:
+            shown = self._signatures[shape] = signature(runs) | self.silent.faults(runs[0])
+        faults = shown | self._contested(runs)
         if not faults:
             self.clean += 1
             if self.clean <= _SWAPS:
@@ -298,7 +302,7 @@ class Search:
             self.known |= faults
             self.diagnoses += 1
             for i, r in enumerate(runs):
-                if not r.clean or (i == 0 and silent(r)):
+                if not r.clean or (i == 0 and self.silent.faults(r)):
                     self._diagnose(shape, r)
 
     def _contested(self, runs: list[Run]) -> Signature:

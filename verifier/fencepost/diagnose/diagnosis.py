@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
+from fencepost import ir
 from fencepost.diagnose.boundary import guards
 from fencepost.diagnose.case import Case
 from fencepost.diagnose.hangs import hangs
@@ -14,7 +15,7 @@ from fencepost.diagnose.phases import early_final, phases
 from fencepost.diagnose.races import races
 from fencepost.diagnose.repair import Signature
 from fencepost.diagnose.signals import capacity, contests, counts, leftovers, mutexes, participants
-from fencepost.diagnose.slots import annotated, has_rounds, rounds, slots
+from fencepost.diagnose.slots import annotated, rounds, slots
 from fencepost.diagnose.values import values
 from fencepost.facts import Fact
 from fencepost.model.executor import Run
@@ -51,9 +52,22 @@ def diagnose(case: Case) -> Iterator[Fact]:
         yield fact
 
 
-def silent(run: Run) -> Signature:
-    """Faults that execution alone does not show: rounds, modes, an early Final."""
-    found: set[Hashable] = set()
-    if has_rounds(run.compiled.kernel):
-        found |= {f for fact in annotated(run) for f in fact.faults} | {m.fault for m in rounds(run)}
-    return frozenset(found | {f for fact in (*modes(run), *early_final(run)) for f in fact.faults})
+class Silent:
+    """Looks for faults that execution alone does not show: rounds, modes, an early Final."""
+
+    def __init__(self, kernel: ir.Kernel) -> None:
+        nodes = list(ir.walk(kernel))
+        self._rounds = any(isinstance(n, ir.DataOp) and n.task is not None for n in nodes)
+        self._phases = any(isinstance(n, ir.DataOp) and n.phase is not None for n in nodes)
+        self._modes = len({n.mode for n in nodes if isinstance(n, (ir.SetCross, ir.WaitCross))}) > 1
+
+    def faults(self, run: Run) -> Signature:
+        """The silent faults of one run."""
+        found: set[Hashable] = set()
+        if self._rounds:
+            found |= {f for fact in annotated(run) for f in fact.faults} | {m.fault for m in rounds(run)}
+        if self._modes:
+            found |= {f for fact in modes(run) for f in fact.faults}
+        if self._phases:
+            found |= {f for fact in early_final(run) for f in fact.faults}
+        return frozenset(found)

@@ -30,11 +30,6 @@ def slots(case: Case) -> Iterator[Fact]:
     yield from _signalled(case)
 
 
-def has_rounds(kernel: ir.Kernel) -> bool:
-    """Whether any access of the kernel says its round."""
-    return any(isinstance(n, ir.DataOp) and n.task is not None for n in ir.walk(kernel))
-
-
 def annotated(run: Run) -> Iterator[Fact]:
     """Compare slots round by round where both sides carry `task =`."""
     written: dict[tuple[str, int], dict[str, list[tuple[Op, Touch]]]] = {}

@@ -7,6 +7,7 @@ numbers, so that the executor and the prover work on the same small vocabulary.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from fencepost import ir
@@ -98,6 +99,50 @@ class Effect:
 MATMULS = frozenset({"matmul", "matmul_acc", "matmul_mx", "matmul_mx_acc", "matmul_bias", "gemv"})
 
 
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """What the effects of a kernel depend on in every run: worked out once."""
+
+    layout: Layout
+    rings: tuple[MessageRing, ...]
+    written: dict[str, bool]
+    sync_all: bool
+    auto_mutex: bool
+
+
+class _Identity:
+    """A compiled kernel as a key: equal only to itself."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+
+    def __hash__(self) -> int:
+        return id(self.compiled)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.compiled is self.compiled
+
+
+@lru_cache(maxsize=32)
+def _fixed(key: _Identity) -> _Fixed:
+    compiled = key.compiled
+    kernel, scalars = compiled.kernel, compiled.scalars
+    layout = lay_out(compiled)
+    rings = tuple(
+        MessageRing(f.sender, constant(f.id, scalars, "fifo id"), constant(f.slots, scalars, "fifo slots"), f.lanes, f)
+        for f in kernel.fifos
+    )
+    nodes = list(ir.walk(kernel))
+    names = {a.name for n in nodes if isinstance(n, ir.DataOp) for a in n.writes if a.name in layout.depths}
+    return _Fixed(
+        layout,
+        rings,
+        {b.name: layout.overlapping(b.name, names) for b in kernel.buffers},
+        any(isinstance(n, ir.SyncAll) for n in nodes),
+        kernel.auto_mutex and compiled.target.has_mutex,
+    )
+
+
 @dataclass(slots=True)
 class Resolver:
     """Turns sites and operands into effects, and numbers channels and rings on first use."""
@@ -113,25 +158,9 @@ class Resolver:
     _auto_mutex: bool = False
 
     def __post_init__(self) -> None:
-        kernel = self.compiled.kernel
-        self.layout = lay_out(self.compiled)
-        scalars = self.compiled.scalars
-        self.rings = [
-            MessageRing(
-                f.sender, constant(f.id, scalars, "fifo id"), constant(f.slots, scalars, "fifo slots"), f.lanes, f
-            )
-            for f in kernel.fifos
-        ]
-        names = {
-            a.name
-            for node in ir.walk(kernel)
-            if isinstance(node, ir.DataOp)
-            for a in node.writes
-            if a.name in self.layout.depths
-        }
-        self._written = {b.name: self.layout.overlapping(b.name, names) for b in kernel.buffers}
-        self._auto_mutex = kernel.auto_mutex and self.compiled.target.has_mutex
-        self._sync_all = any(isinstance(node, ir.SyncAll) for node in ir.walk(kernel))
+        fixed = _fixed(_Identity(self.compiled))
+        self.layout, self.rings, self._written = fixed.layout, list(fixed.rings), fixed.written
+        self._sync_all, self._auto_mutex = fixed.sync_all, fixed.auto_mutex
 
     def effect(self, agent: str, site: int, stmt: Operation, arguments: tuple[int, ...]) -> Effect:
         """The effect of `stmt` issued by `agent` with the operands `arguments` (order of `site_arguments`)."""
