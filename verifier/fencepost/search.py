@@ -137,7 +137,9 @@ class Search:
         """Run the smallest shapes: every parameter at its smallest values, alone and together."""
         ordered = self.candidates
         equal = [tuple(_near(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
-        self._run([*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)], TABLES[:_QUICK_TABLES])
+        rows = [*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)]
+        complete = self._run(rows, TABLES[:_QUICK_TABLES])
+        self.finished = complete and len(ordered) <= _QUICK and not self.functions
         return self.outcome()
 
     def full(self) -> Outcome:
@@ -447,7 +449,7 @@ def _reductions(shape: Shape) -> Iterator[Shape]:
         for default, seed in TABLES:
             yield Shape(shape.values, default, seed)
         for i, (point, value) in enumerate(shape.functions):
-            for new in dict.fromkeys((0, 1, value // 2)):
+            for new in dict.fromkeys((0, 1, value // 2, value - 1 if value > 0 else value + 1)):
                 if abs(new) < abs(value):
                     functions = (*shape.functions[:i], (point, new), *shape.functions[i + 1 :])
                     yield Shape(shape.values, shape.default, shape.seed, functions)

@@ -1,0 +1,213 @@
+"""Does the search find the smallest failure, within its budget, and judge candidates of the prover?"""
+
+from __future__ import annotations
+
+import time
+from textwrap import dedent
+
+import pytest
+
+from fencepost.findings import Row
+from fencepost.frontends.kir import read
+from fencepost.model.program import compile_kernel
+from fencepost.search import Outcome, Search
+
+
+def search(text: str) -> Search:
+    result = read(dedent(text), "k.kir")
+    assert not result.errors, result.errors
+    return Search(compile_kernel(result.kernels[0]), time.monotonic() + 60)
+
+
+def witnesses(outcome: Outcome) -> dict[str, str]:
+    return {s.fact.code: str(s.witness) for s in outcome.facts}
+
+
+SENDS = """
+    kernel sends(n):
+        assume n >= 0
+
+        section cube:
+            for t in range(n):
+                set_cross_core 0 @ FIX
+
+        section vector:
+            for t in range(n):
+                wait_cross_core 0 @ V
+"""
+
+
+def test_quick_phase_runs_the_smallest_shapes_only() -> None:
+    one = search(SENDS)
+    outcome = one.quick()
+    assert outcome.tried == outcome.clean == 14 and outcome.largest == (13,) and not outcome.exhausted
+    outcome = one.full()
+    assert outcome.tried > 30 and outcome.exhausted
+    assert witnesses(outcome) == {"402": "n = 16"}
+
+
+def test_only_shape_is_the_whole_search() -> None:
+    assert search("kernel k():\n    section cube:\n        barrier M\n").quick().exhausted
+
+
+WHEN = """
+    kernel when({parameters}):
+        {assume}
+
+        section cube:
+            if {condition}:
+                set_cross_core 0 @ FIX
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "assume", "condition", "smallest"),
+    [
+        ("a, b, c", "assume a >= 0 and b >= 0 and c >= 0", "a == b and b == c and c > 0", "a = 1, b = 1, c = 1"),
+        ("a, b, c", "assume a >= 0 and b >= 0 and c >= 0", "a + b + c == 7 and b > 1", "a = 0, b = 2, c = 5"),
+        ("a, b, c", "assume a >= 0 and b >= 0 and c >= 0", "a >= 3 and b >= 3 and c >= 3", "a = 3, b = 3, c = 3"),
+        ("a, b", "assume a >= 0 and b >= 0", "a * b >= 70", "a = 7, b = 10"),
+        ("a", "assume a <= 100", "a < 0", "a = -1"),
+        ("a", "assume a >= 40", "a % 3 == 0", "a = 42"),
+    ],
+)
+def test_smallest_values_first(parameters: str, assume: str, condition: str, smallest: str) -> None:
+    outcome = search(WHEN.format(parameters=parameters, assume=assume, condition=condition)).run()
+    assert set(witnesses(outcome).values()) == {smallest}
+
+
+def test_search_is_deterministic() -> None:
+    text = WHEN.format(parameters="a, b", assume="assume a >= 0 and b >= 0", condition="a * b % 5 == 3")
+    one, two = search(text), search(text)
+    assert witnesses(one.run()) == witnesses(two.run())
+    assert one.spent == two.spent and one.tried == two.tried
+
+
+def test_many_parameters_stay_within_the_budget() -> None:
+    names = [f"p{i}" for i in range(12)]
+    loops = "".join(f"{'    ' * (i + 3)}for i{i} in range({name}):\n" for i, name in enumerate(names[:6]))
+    text = (
+        f"    kernel many({', '.join(names)}):\n"
+        + "".join(f"        assume {name} >= 0\n" for name in names)
+        + f"        section cube:\n{loops}{'    ' * 9}matmul x <- a @ M\n"
+    )
+    one = search(text)
+    started = time.monotonic()
+    outcome = one.run()
+    assert outcome.clean == outcome.tried > 100 and time.monotonic() - started < 20
+    assert len(one.candidates) < 5_000
+
+
+# ------------------------------------------------------------------------------------------------ candidates
+
+
+def test_candidate_is_made_small() -> None:
+    one = search(SENDS)
+    one.quick()
+    assert one.try_values({"n": 500}) == "fails"
+    assert witnesses(one.outcome()) == {"402": "n = 16"}
+
+
+def test_candidate_with_two_parameters_is_made_smallest() -> None:
+    one = search(
+        WHEN.format(parameters="a, b", assume="assume a >= 0 and b >= 0", condition="a * b >= 70 and b > a + 2")
+    )
+    assert one.try_values({"a": 9, "b": 800}) == "fails"
+    assert set(witnesses(one.outcome()).values()) == {"a = 7, b = 10"}
+
+
+def test_candidate_with_function_values() -> None:
+    text = WHEN.format(parameters="n", assume="assume n >= 0", condition="n == 3 and need(n) > 7")
+    one = search(text)
+    assert not one.run().facts
+    assert one.try_values({"n": 3}, {("need", (3,)): 21}) == "fails"
+    assert set(witnesses(one.outcome()).values()) == {"n = 3, need(3) = 8"}
+
+
+def test_candidates_that_show_nothing() -> None:
+    one = search(SENDS)
+    assert one.try_values({"n": 3}) == "clean"
+    assert one.try_values({"n": -1}) == "excluded"
+    assert one.try_values({"n": 10**9}) == "too long"
+    assert not one.outcome().facts
+
+
+# ------------------------------------------------------------------------------------------------ boundary trips
+
+
+def boundary(text: str) -> dict[str, bool]:
+    return {s.fact.code: s.boundary for s in search(text).run().facts}
+
+
+def test_failure_at_zero_trips_is_a_boundary_failure() -> None:
+    text = """
+        kernel done(n):
+            assume n >= 0
+
+            section cube:
+                for t in range(n):
+                    if t == n - 1:
+                        set_cross_core 0 @ FIX
+
+            section vector:
+                {wait}
+    """
+    at_zero = boundary(text.format(wait="wait_cross_core 0 @ V"))
+    assert at_zero == {"301": True, "401": True}
+    always = boundary(text.format(wait="for i in range(2):\n                    wait_cross_core 0 @ V"))
+    assert always == {"301": False, "401": False}
+
+
+def test_failure_for_one_residue_is_a_boundary_failure() -> None:
+    residue = boundary(
+        """
+        kernel odd(n):
+            assume n >= 0
+
+            section cube:
+                for t in range(n // 2):
+                    set_cross_core 0 @ FIX
+                    set_cross_core 0 @ FIX
+                    wait_cross_core 1 @ FIX
+
+            section vector:
+                for t in range(n):
+                    wait_cross_core 0 @ V
+                    if t % 2 == 1:
+                        set_cross_core 1 @ V
+        """
+    )
+    assert residue["301"] and residue["401"]
+
+
+def test_condition_without_a_loop_is_no_boundary() -> None:
+    text = WHEN.format(parameters="n", assume="assume n >= 0", condition="n == 0")
+    assert boundary(text) == {"302": False, "401": False}
+
+
+def test_failure_from_some_trip_on_is_no_boundary() -> None:
+    assert boundary(SENDS) == {"402": False}
+
+
+# ------------------------------------------------------------------------------------------------ what stays open
+
+
+def test_schedules_that_are_too_many_are_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fencepost.model.interleave as interleave
+
+    monkeypatch.setattr(interleave.explore, "__defaults__", (1,))
+    outcome = search(
+        """
+        kernel two_waiters():
+            section cube:
+                set_cross_core 0 @ FIX
+                set_cross_core 0 @ FIX
+
+            section vector:
+                wait_cross_core 0 @ V
+                wait_cross_core 0 @ MTE2
+        """
+    ).run()
+    (left,) = outcome.undecided
+    assert left.row is Row.PAIRING and "too many to explore" in left.reason
+    assert [s.fact.severity.value for s in outcome.facts if s.fact.severity] == ["warning"]
