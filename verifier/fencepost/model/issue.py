@@ -163,7 +163,7 @@ def evaluate(compiled: Compiled, expr: ir.Expr, values: tuple[int, ...], functio
     names = {p: i for i, p in enumerate(compiled.parameters)}
     translator = Translator(compiled, names, {})
     text = translator.text(expr)
-    return int(_lambda(text)(list(values), Evaluator("", function, translator.nodes)))
+    return int(as_function(text)(list(values), Evaluator("", function, translator.nodes)))
 
 
 class _Key:
@@ -187,34 +187,35 @@ def _translate(key: _Key) -> tuple[list[tuple[Any, ...]], list[ir.Node]]:
     for instruction in program.code:
         match instruction:
             case Emit(site=site, arguments=arguments, task=task):
-                operands = _lambda("(" + "".join(f"{t.text(a)}, " for a in arguments) + ")")
-                code.append((0, site, operands, None if task is None else _lambda(t.text(task))))
+                operands = as_function("(" + "".join(f"{t.text(a)}, " for a in arguments) + ")")
+                code.append((0, site, operands, None if task is None else as_function(t.text(task))))
             case Next():
                 i = instruction
                 code.append((1, i.slot, i.index, i.limit, i.step, i.target))
             case Test(condition=condition, target=target):
-                code.append((2, _lambda(t.text(condition)), target))
+                code.append((2, as_function(t.text(condition)), target))
             case Jump(target=target):
                 code.append((3, target))
             case Set(slot=slot, value=value):
-                code.append((4, slot, _lambda(t.text(value))))
+                code.append((4, slot, as_function(t.text(value))))
             case MoveCursor():
                 code.append((5, instruction.slot, instruction.cursor, instruction.depth, instruction.move))
             case Store():
                 k = t.place(instruction.node)
-                at, value_ = _lambda(t.text(instruction.index)), _lambda(t.text(instruction.value))
+                at, value_ = as_function(t.text(instruction.index)), as_function(t.text(instruction.value))
                 code.append((6, instruction.base, instruction.size, at, value_, k))
             case Enter():
-                start, stop = _lambda(t.text(instruction.start)), _lambda(t.text(instruction.stop))
+                start, stop = as_function(t.text(instruction.start)), as_function(t.text(instruction.stop))
                 code.append((7, instruction.index, instruction.limit, start, stop))
             case Require(condition=condition, node=node):
-                code.append((8, _lambda(t.text(condition)), t.place(node)))
+                code.append((8, as_function(t.text(condition)), t.place(node)))
             case Stop():
                 code.append((9,))
     return code, t.nodes
 
 
-def _lambda(text: str) -> Callable[..., Any]:
+def as_function(text: str) -> Callable[..., Any]:
+    """The text of a translated expression as a function of the state and the evaluator."""
     return eval(f"lambda v, e: {text}", {"__builtins__": {"min": min, "max": max, "bool": bool, "int": int}})  # type: ignore[no-any-return]
 
 

@@ -12,8 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fencepost import ir
+from fencepost.model.functions import FunctionTable
+from fencepost.model.issue import Evaluator, Translator, as_function
 from fencepost.model.program import (
     Compiled,
     Emit,
@@ -116,6 +119,17 @@ class World:
         return True
 
 
+class _Reporter(Evaluator):
+    """The executor's evaluator of expressions, telling bad values to a stepper."""
+
+    def __init__(self, stepper: Stepper) -> None:
+        super().__init__(stepper.program.agent, FunctionTable(), [])
+        self.stepper = stepper
+
+    def note(self, kind: Literal["negative", "zero", "index", "assert"], k: int, value: int, message: str) -> None:
+        self.stepper.report(Bad(kind, self.nodes[k].span))
+
+
 class Stepper:
     """Runs the instructions of one program on abstract values."""
 
@@ -126,6 +140,8 @@ class Stepper:
         self.structure = structure
         self.report: Callable[[Bad], None] = lambda bad: None
         self._levels: dict[int, tuple[Level | None, ir.Expr]] = {}
+        self._plain: dict[int, tuple[tuple[int, ...], Callable[..., Value] | None, ir.Expr]] = {}
+        self._evaluator = _Reporter(self)
         self.enters: dict[int, Loop] = {loop.enter: loop for loop in structure.loops}
         self.heads: dict[int, Loop] = {loop.head: loop for loop in structure.loops}
 
@@ -145,10 +161,10 @@ class Stepper:
             match instruction:
                 case Emit():
                     arguments = tuple(self._integer(a, agent, world) for a in instruction.arguments)
-                    task = None if instruction.task is None else self.value(instruction.task, agent, world)
+                    task = None if instruction.task is None else self.evaluate(instruction.task, agent, world)
                     return instruction, arguments, task
                 case Set(slot=slot, value=value):
-                    agent.values[slot] = self.value(value, agent, world)
+                    agent.values[slot] = self.evaluate(value, agent, world)
                 case Next(slot=slot, index=index, limit=limit, step=step, target=target):
                     at = agent.values[index]
                     loop = self.heads[agent.pc]
@@ -178,7 +194,7 @@ class Stepper:
                     agent.values[slot] = position
                 case Store(base=base, size=size):
                     where = self._integer(instruction.index, agent, world)
-                    new = self.value(instruction.value, agent, world)
+                    new = self.evaluate(instruction.value, agent, world)
                     if not 0 <= where < size:
                         self.report(Bad("index", instruction.node.span))
                         where = 0
@@ -257,7 +273,9 @@ class Stepper:
         return linear(value.constant, terms)
 
     def _truth(self, expr: ir.Expr, agent: Agent, world: World, level: Level | None = None) -> bool:
-        value = self.value(expr, agent, world, level)
+        value = self.evaluate(expr, agent, world, level)
+        if isinstance(value, int):
+            return value != 0
         return self._sign(value, "!=", agent, world, level or self.structure_level(expr))
 
     def structure_level(self, expr: ir.Expr) -> Level | None:
@@ -269,7 +287,7 @@ class Stepper:
 
     def _integer(self, expr: ir.Expr, agent: Agent, world: World) -> int:
         """An id, slot or index: it must be a plain integer, or split until it is."""
-        value = self.value(expr, agent, world)
+        value = self.evaluate(expr, agent, world)
         if isinstance(value, int):
             return value
         placed = self._placed(value, agent, world, self.structure_level(expr))
@@ -287,6 +305,29 @@ class Stepper:
         return total
 
     # ------------------------------------------------------------------------------------------ expressions
+
+    def evaluate(self, expr: ir.Expr, agent: Agent, world: World, level: Level | None = None) -> Value:
+        """The value of an expression: at the executor's speed where only integers stand in it."""
+        known = self._plain.get(id(expr))
+        if known is None:
+            known = self._plain[id(expr)] = self._translate(expr)
+        slots, function, _ = known
+        if function is not None:
+            values = agent.values
+            for slot in slots:
+                if type(values[slot]) is not int:
+                    break
+            else:
+                return int(function(values, self._evaluator))
+        return self.value(expr, agent, world, level)
+
+    def _translate(self, expr: ir.Expr) -> tuple[tuple[int, ...], Callable[..., Value] | None, ir.Expr]:
+        """The slots that an expression reads, and the executor's form of it unless it calls unknown functions."""
+        slots = tuple(sorted(self.structure.slots_of(expr)))
+        if self.structure.calls_of(expr):
+            return slots, None, expr
+        translator = Translator(self.compiled, self.program.names, self.program.rings, self._evaluator.nodes)
+        return slots, as_function(translator.text(expr)), expr
 
     def value(self, expr: ir.Expr, agent: Agent, world: World, level: Level | None = None) -> Value:
         """The value of an expression.

@@ -29,6 +29,7 @@ from fencepost.prove.structure import analyse
 from fencepost.prove.values import Interval, Knowledge, Symbol, Undecided, Value
 
 _STATES = 20_000
+_PATIENCE = 60  # states to look at after something new was numbered, before the exploration begins again
 _STEPS = 200_000  # operations along one path between two splits
 
 ROWS: dict[str, tuple[Row, ...]] = {
@@ -165,6 +166,7 @@ class Explorer:
     def run(self) -> Exploration:
         self.result = Exploration()
         self.seen: set[Hashable] = set()
+        self.begin_again: int | None = None
         self.reported: set[Hashable] = set()
         todo: list[State] = [self._initial()]
         while todo:
@@ -200,6 +202,8 @@ class Explorer:
                 if branch.world.learn(split.form, interval, residue):
                     todo.append(branch)
         else:
+            if self.begin_again is not None:
+                raise _Grown
             self.result.closed = True
             self._modes()
         self.result.states = len(self.seen)
@@ -222,7 +226,13 @@ class Explorer:
                 self.result.troubles.append(Trouble(("modes", *key), {}))
 
     def _check_grown(self) -> None:
-        if self.events.grown or len(self.resolver.effects()) > self.effects:
+        """Go on for a while after something new was numbered, to find more of it, and then begin again."""
+        effects = len(self.resolver.effects())
+        if self.events.grown or effects > self.effects:
+            self.events.grown = False
+            self.effects = effects
+            self.begin_again = len(self.seen) + _PATIENCE
+        if self.begin_again is not None and len(self.seen) > self.begin_again:
             raise _Grown
 
     def _discover(self) -> None:

@@ -361,10 +361,7 @@ class Folder:
                     members.append(task)
             for ring in order.rings.values():
                 members += [t for _, t in ring.messages if isinstance(t, int)]
-        numbers = self._argument_values(component, world, agents)
-        if numbers is None:
-            return
-        members += numbers
+        members += self._argument_values(component, world, agents)
         mine = set(component.symbols)
         for form in world.knowledge.intervals:
             if len(form) > 1 and sum(c for s, c in form if s in mine):
@@ -390,9 +387,11 @@ class Folder:
         if component.arguments:
             self._shift_arguments(component, by, agents, world, order)
 
-    def _argument_values(self, component: _Component, world: World, agents: list[Agent]) -> list[int] | None:
+    def _argument_values(self, component: _Component, world: World, agents: list[Agent]) -> list[int]:
         """The integer arguments of the unknown function values that shift with this component."""
         found: list[int] = []
+        if not component.arguments:
+            return found
         wanted = set(component.arguments)
         for symbol in _function_symbols(world, agents):
             for i, argument in enumerate(symbol[2]):  # type: ignore[arg-type, var-annotated]

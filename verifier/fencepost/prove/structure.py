@@ -100,6 +100,8 @@ class Structure:
     moduli: dict[str, int]
     stale: dict[int, tuple[int, ...]]
     level_of: Callable[[ir.Expr], Level | None]
+    slots_of: Callable[[ir.Expr], set[int]]
+    calls_of: Callable[[ir.Expr], bool]
     depth_of: Callable[[Level | None], int]
 
 
@@ -179,6 +181,8 @@ class _Analysis:
             self.moduli,
             stale,
             self.level,
+            self._slots,
+            self._calls,
             self.depth,
         )
 
@@ -375,6 +379,10 @@ class _Analysis:
                 elif isinstance(node, ir.Item):
                     stack += self.compiled.tuples[node.name]
         return names
+
+    def _calls(self, expr: ir.Expr) -> bool:
+        """Whether the expression calls an unknown function."""
+        return bool(self._functions(Set(0, expr)))
 
     def _writes(self, i: Instruction) -> set[int]:
         match i:
