@@ -1,0 +1,188 @@
+"""Does every row get the verdict that was shown, and never more?"""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+
+import fencepost
+from fencepost.findings import KernelReport, Row, Severity, Verdict
+
+
+def check(text: str, prove: bool = False) -> KernelReport:
+    report = fencepost.check(dedent(text), prove=prove)
+    assert not report.errors, report.errors
+    (kernel,) = report.kernels
+    return kernel
+
+
+def verdicts(kernel: KernelReport) -> dict[str, str]:
+    return {c.row.id: c.verdict.value for c in kernel.checks}
+
+
+def codes(kernel: KernelReport) -> list[str]:
+    return sorted(f.code for f in kernel.findings)
+
+
+def test_only_shape_proves_every_row() -> None:
+    kernel = check(
+        """
+        kernel once():
+            buffer s in Vec
+
+            section cube:
+                move s <- a @ FIX
+                set_cross_core 0 @ FIX
+
+            section vector:
+                wait_cross_core 0 @ V
+                exp y <- s @ V
+        """
+    )
+    assert kernel.verdict is Verdict.PROVED
+    assert verdicts(kernel)["5"] == "n/a"
+
+
+def test_nothing_behind_a_hang_is_proved() -> None:
+    kernel = check(
+        """
+        kernel stuck():
+            buffer s in Vec
+
+            section cube:
+                wait_cross_core 1 @ S
+                move s <- a @ FIX
+                set_cross_core 0 @ S
+
+            section vector:
+                wait_cross_core 0 @ S
+                exp y <- s @ V
+                set_cross_core 1 @ S
+        """
+    )
+    assert codes(kernel) == ["306"]
+    assert verdicts(kernel) == {
+        "1": "proved", "2": "unknown", "3": "refuted", "4": "unknown", "5": "n/a", "6": "unknown",
+    }  # fmt: skip
+
+
+def test_cyclic_pops_refute_the_row_of_wait_cycles() -> None:
+    """Row 3 has nothing to say about a kernel without signals, except when its messages wait in a circle."""
+    kernel = check(
+        """
+        kernel both_wait():
+            fifo down: cube -> vector, slots = 2
+            fifo up: vector -> cube, slots = 2
+
+            section cube:
+                p <- tpop_from_aiv
+                tfree_to_aiv p
+                tpush_to_aiv a
+
+            section vector:
+                s <- tpop_from_aic
+                tfree_to_aic s
+                tpush_to_aic e
+        """
+    )
+    assert codes(kernel) == ["306"]
+    assert verdicts(kernel)["3"] == "refuted" and verdicts(kernel)["fifo"] == "unknown"
+
+
+def test_boundary_failure_refutes_row_5_and_its_own_row() -> None:
+    kernel = check(
+        """
+        kernel done(n):
+            assume n >= 0
+
+            section cube:
+                for t in range(n):
+                    if t == n - 1:
+                        set_cross_core 0 @ FIX
+
+            section vector:
+                wait_cross_core 0 @ V
+        """
+    )
+    assert codes(kernel) == ["301", "401", "501"]
+    found = next(f for f in kernel.findings if f.code == "501")
+    assert found.row is Row.BOUNDARY and found.trace and str(found.witness) == "n = 0"
+
+
+def test_boundary_failure_without_a_hang_points_to_its_finding() -> None:
+    kernel = check(
+        """
+        kernel first_round(n):
+            assume n >= 1
+            buffer s[2] in Vec
+
+            section cube:
+                for t in range(n - 1):
+                    matmul x <- a @ M
+                if n == 1:
+                    move s[n + 1] <- a @ FIX
+        """
+    )
+    assert codes(kernel) == ["101"]
+    (row,) = (c for c in kernel.checks if c.row is Row.BOUNDARY)
+    assert row.verdict is Verdict.REFUTED and "see FP101 (n = 1)" in row.evidence
+
+
+def test_trace_shows_the_wrong_order() -> None:
+    kernel = check(
+        """
+        kernel no_ready():
+            buffer s in Vec
+
+            section cube:
+                move s <- a @ FIX
+                set_cross_core 0 @ FIX
+
+            section vector:
+                exp y <- s @ V
+                wait_cross_core 0 @ V
+        """
+    )
+    (found,) = (f for f in kernel.findings if f.code == "205")
+    assert [s.text.split()[0] for s in found.trace] == ["exp", "move"]
+    assert {s.agent for s in found.trace} == {"aic", "aiv0"}
+
+
+def test_trace_of_a_hang_ends_with_what_waits() -> None:
+    kernel = check(
+        """
+        kernel nobody():
+            section cube:
+                set_cross_core 0 @ FIX
+                wait_cross_core 1 @ FIX
+
+            section vector:
+                wait_cross_core 0 @ V
+        """
+    )
+    (found,) = (f for f in kernel.findings if f.code == "301")
+    assert [s.state for s in found.trace][-1] == "waiting"
+    pairs = [(found.trace[a].text, found.trace[b].text) for a, b in found.links]
+    assert pairs == [("set_cross_core 0", "wait_cross_core 0")]
+
+
+def test_contested_schedules_leave_the_row_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    import fencepost.model.interleave as interleave
+
+    monkeypatch.setattr(interleave.explore, "__defaults__", (1,))
+    kernel = check(
+        """
+        kernel two_waiters():
+            section cube:
+                set_cross_core 0 @ FIX
+                set_cross_core 0 @ FIX
+
+            section vector:
+                wait_cross_core 0 @ V
+                wait_cross_core 0 @ MTE2
+        """
+    )
+    assert [(f.code, f.severity) for f in kernel.findings] == [("307", Severity.WARNING)]
+    assert verdicts(kernel)["3"] == "unknown"
+    assert any("too many to explore" in u.reason for u in kernel.unknown)
