@@ -142,6 +142,8 @@ class Stepper:
         self._levels: dict[int, tuple[Level | None, ir.Expr]] = {}
         self._plain: dict[int, tuple[tuple[int, ...], Callable[..., Value] | None, ir.Expr]] = {}
         self._evaluator = _Reporter(self)
+        sizes = [len(t) for t in compiled.tuples.values()] + [size for _, size, _ in program.rings.values()]
+        self.outside = max([64, *compiled.depths.values(), *sizes])
         self.enters: dict[int, Loop] = {loop.enter: loop for loop in structure.loops}
         self.heads: dict[int, Loop] = {loop.head: loop for loop in structure.loops}
 
@@ -286,17 +288,24 @@ class Stepper:
         return cached[0]
 
     def _integer(self, expr: ir.Expr, agent: Agent, world: World) -> int:
-        """An id, slot or index: it must be a plain integer, or split until it is."""
+        """An id, slot or index: it must be a plain integer, or split until it is.
+
+        All values outside every range of the kernel are the same mistake: -1 or `self.outside` stand for them.
+        """
         value = self.evaluate(expr, agent, world)
         if isinstance(value, int):
             return value
         placed = self._placed(value, agent, world, self.structure_level(expr))
         assert not isinstance(placed, int)
+        if world.knowledge.sign(placed, "<"):
+            return -1
+        if not world.knowledge.sign(add(placed, -self.outside), "<"):
+            return self.outside
         total = placed.constant
         for symbol, coefficient in placed.terms:
             low, high = world.knowledge.interval(((symbol, 1),))
             if low is None or low != high:
-                if low is not None and high is not None and high - low <= 64:
+                if low is not None and high is not None and high - low <= self.outside:
                     middle = (low + high) // 2
                     choices = (((low, middle), None), ((middle + 1, high), None))
                     raise Undecided(((symbol, 1),), choices)

@@ -80,6 +80,7 @@ class Exploration:
     troubles: list[Trouble] = field(default_factory=list)
     states: int = 0
     ends: int = 0
+    left: int = 0  # ends at which signals are left over
     peaks: dict[str, int] = field(default_factory=dict)
     assumptions: list[str] = field(default_factory=list)
 
@@ -88,6 +89,8 @@ class Exploration:
         if not self.closed:
             return False
         for trouble in self.troubles:
+            if row is Row.BOUNDARY and trouble.fault[0] == "leftover" and self.left == self.ends:
+                continue  # left over at every trip count: nothing that only a boundary shows
             rows = ROWS.get(str(trouble.fault[0]))
             if rows is None or row in rows:
                 return False
@@ -298,7 +301,9 @@ class Explorer:
             if undecided is not None:
                 return undecided
             if stopped == len(self.steppers):
-                for fault in state.order.left():
+                left = state.order.left()
+                self.result.left += any(fault[0] == "leftover" for fault in left)
+                for fault in left:
                     self._report(fault, state)
             else:
                 self._report(("hang", *self._stuck(state)), state)
