@@ -36,6 +36,11 @@ class _RawStep:
     guard: Guard
     constant: bool
 
+    def in_doubt(self) -> _RawStep:
+        """The step under a condition that was not read: whether it writes is not known."""
+        writes = tuple(replace(w, rough=True) for w in self.writes)
+        return _RawStep((*self.reads, *writes), writes, self.guard, False)
+
 
 @dataclass(slots=True)
 class _RawStatement:
@@ -147,7 +152,7 @@ class _Builder:
             return name not in self.written if buffer is None else buffer.space == "GM"
 
         moves = op.op in _COPY_OPS and bool(op.reads) and all(off_chip(a.name) for a in op.reads)
-        return moves and all(a.name in self.declared and not off_chip(a.name) for a in op.writes)
+        return moves and all(a.name in self.declared and self.declared[a.name].space == "Mat" for a in op.writes)
 
     def _operations(
         self, body: tuple[ir.Stmt, ...], scope: Scope, guard: Guard, raw: _RawStatement, nesting: int
@@ -161,8 +166,7 @@ class _Builder:
                     self._operation(stmt, scope, guard, raw)
                 case ir.Assign(name, value):
                     raw.names |= _names(value)
-                    reads = [*self._scalars((value,)), *(_Raw(b, None, None) for b in self._values_read(value))]
-                    raw.steps.append(_RawStep(tuple(reads), (_Raw(name, None, None),), guard, False))
+                    raw.steps.append(_RawStep(tuple(self._scalars((value,))), (_Raw(name, None, None),), guard, False))
                 case ir.If(branches, orelse):
                     self._branches(branches, orelse, scope, guard, raw, nesting)
                 case ir.For() | ir.Pipelined():
@@ -186,6 +190,7 @@ class _Builder:
         nesting: int,
     ) -> None:
         raw.plain = False
+        first, doubtful = len(raw.steps), False
         others: list[Guard] = [guard]
         for condition, arm in branches:
             raw.names |= _names(condition)
@@ -193,9 +198,12 @@ class _Builder:
             if reads:
                 raw.steps.append(_RawStep(tuple(reads), (), guard, False))
             holds = scope.guard(condition)
+            doubtful = doubtful or scope.computed(condition)
             self._operations(arm, scope, _all((*others, holds)), raw, nesting + 1)
             others.append(Not(holds))
         self._operations(orelse, scope, _all(tuple(others)), raw, nesting + 1)
+        if doubtful:
+            raw.steps[first:] = [s.in_doubt() for s in raw.steps[first:]]
 
     def _nested_loop(
         self, stmt: ir.For | ir.Pipelined, scope: Scope, guard: Guard, raw: _RawStatement, nesting: int
@@ -232,11 +240,8 @@ class _Builder:
         raw.steps.append(_RawStep(tuple(reads), tuple(writes), guard, constant))
 
     def _scalars(self, texts: Iterable[ir.Expr]) -> list[_Raw]:
-        names = {name for e in texts for name in self._buffers(e, self.assigned)}
+        names = {name for e in texts for name in self._buffers(e, self._known())}
         return [_Raw(name, None, None) for name in sorted(names)]
-
-    def _values_read(self, value: ir.Expr) -> list[str]:
-        return sorted(self._buffers(value, self._known() - self.assigned))
 
     def _access(self, access: ir.Access, scope: Scope) -> Iterator[_Raw]:
         count = self.parts.get(access.name, 1)
@@ -348,8 +353,7 @@ class _Builder:
         used = set(self.around.read)
         if self.around.repeated:
             # The next execution of the loop starts with what this one left, unless that is overwritten before.
-            exposed = {a.buffer for s in loop.statements for a in s.exposed}
-            used |= exposed - self.around.refilled
+            used |= loop.carried - self.around.refilled
         return tuple(Access(name) for name in local if name in used)
 
 

@@ -9,8 +9,11 @@ from fencepost.findings import Row, Undecided, Verdict
 from fencepost.pipeline.build import build
 from fencepost.pipeline.counts import trips_of
 from fencepost.pipeline.forms import Unreadable
+from fencepost.pipeline.model import Loop
+from fencepost.pipeline.planned import Unplanned, plan_stages
 from fencepost.pipeline.result import PipelineFault, PipelineResult
 from fencepost.pipeline.surroundings import find
+from fencepost.pipeline.trips import Trips
 from fencepost.pipeline.verify import verify
 
 
@@ -26,9 +29,29 @@ def check_pipeline(loop: ir.Pipelined, kernel: ir.Kernel) -> PipelineResult:
     except Unreadable as unreadable:
         span = loop.span if unreadable.span == ir.NOWHERE else unreadable.span
         reason = f"the loop over {loop.var} could not be read: {unreadable}"
+        if loop.stage is None and loop.order is None:
+            return PipelineResult((), Verdict.NOT_APPLICABLE, f"no stage and order; {reason}")
         return PipelineResult((), Verdict.UNKNOWN, reason, (Undecided(Row.PIPELINE, reason, span),))
     result = _certain(verify(model, trips))
+    if result.verdict is Verdict.NOT_APPLICABLE and loop.num_stages is not None:
+        result = _as_planned(model, trips)
     return replace(result, faults=tuple(_of_parameters(f, kernel) for f in result.faults))
+
+
+def _as_planned(model: Loop, trips: Trips) -> PipelineResult:
+    """The loop with the stages that the compiler chooses; what goes wrong then is the compiler's doing."""
+    asked = f"num_stages = {model.annotations.num_stages}"
+    try:
+        planned = plan_stages(model)
+    except Unplanned as unplanned:
+        return PipelineResult((), Verdict.NOT_APPLICABLE, f"{asked}, stage and order left to the compiler: {unplanned}")
+    result = _certain(verify(planned, trips))
+    notes = planned.annotations
+    chosen = f"{asked}, which the compiler turns into stage = {notes.stage}, order = {notes.order}"
+    if result.verdict is Verdict.PROVED:
+        return replace(result, faults=(), evidence=f"{chosen}; {result.evidence}")
+    doubt = result.faults[0].message if result.faults else result.evidence
+    return PipelineResult((), Verdict.NOT_APPLICABLE, f"{chosen}; not proved: {doubt}", plan=result.plan)
 
 
 def _of_parameters(fault: PipelineFault, kernel: ir.Kernel) -> PipelineFault:

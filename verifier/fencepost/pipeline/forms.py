@@ -14,6 +14,9 @@ from fencepost import ir
 from fencepost.pipeline.sequence import ALWAYS, All, Compared, Comparison, Guard, Not, Opaque, Sequence, TooLong
 from fencepost.pipeline.setting import ITERATION
 
+SOMEWHERE = "somewhere"
+"""The function that a front end uses for a place or value that it could not read."""
+
 _MAX_NODES = 2000
 _MAX_DEPTH = 120
 
@@ -224,13 +227,13 @@ class Scope:
         return self._texts[name]
 
     def computed(self, expr: ir.Expr) -> bool:
-        """Whether the value depends on something that the body computes."""
+        """Whether the value depends on something that the body computes, or that nobody could read (`somewhere`)."""
         found, stack = set[str](), [expr]
         while stack:
             for node in ir.walk(stack.pop()):
                 if isinstance(node, (ir.Name, ir.Item, ir.Call, ir.Field)):
                     name = _name_of(node)
-                    if name in self.changing or isinstance(node, ir.Field):
+                    if name in self.changing or name == SOMEWHERE or isinstance(node, ir.Field):
                         return True
                     value = self.constants.get(name)
                     if value is not None and name not in found:

@@ -168,6 +168,16 @@ class Loop:
         """Bind name -> its statement."""
         return {s.bind: n for n, s in enumerate(self.statements) if s.bind is not None}
 
+    @cached_property
+    def carried(self) -> frozenset[str]:
+        """The buffers that an iteration may read as they were before it."""
+        return frozenset(
+            read.buffer
+            for n, s in enumerate(self.statements)
+            for read in s.exposed
+            if not any(fills(earlier, s, read) for earlier in self.statements[:n])
+        )
+
     def can_replay(self, n: int) -> bool:
         """Whether statement n is a bind whose value may be computed again anywhere in its iteration."""
         s = self.statements[n]
@@ -180,6 +190,13 @@ class Loop:
         """
         a, b = _interval(first), _interval(second)
         return a is None or b is None or a[0] != b[0] or (a[1] <= b[2] and b[1] <= a[2])
+
+
+def fills(writer: Statement, reader: Statement, read: Access) -> bool:
+    """Whether `writer`, which stands before, surely writes in the same iteration all that `read` of `reader` reads."""
+    return writer.guard in (ALWAYS, reader.guard) and any(
+        step.guard == ALWAYS and any(covers(w, read) for w in step.writes) for step in writer.steps
+    )
 
 
 def _interval(accesses: list[Access]) -> tuple[int, int, int] | None:

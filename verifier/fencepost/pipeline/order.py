@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fencepost.pipeline.model import Access, At, Statement, covers
+from fencepost.pipeline.model import Access, At, Statement, fills
 from fencepost.pipeline.schedule import Plan, Slot
-from fencepost.pipeline.sequence import ALWAYS
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,13 +102,6 @@ def _not_renamed(plan: Plan, buffer: str, slots: tuple[Slot, ...]) -> Iterator[L
         yield Lost(buffer, writer.number, writer.number, None)
     for n, slot in enumerate(slots):
         for read in plan.statement(slot).exposed:
-            if read.buffer == buffer and not any(_covers(plan, earlier, slot, read) for earlier in slots[:n]):
+            earlier = [plan.statement(other) for other in slots[:n]]
+            if read.buffer == buffer and not any(fills(text, plan.statement(slot), read) for text in earlier):
                 yield Lost(buffer, slot.number, slot.number, None)
-
-
-def _covers(plan: Plan, earlier: Slot, slot: Slot, read: Access) -> bool:
-    """Whether `earlier` surely writes, in the same iteration, all that `read` reads."""
-    writer, reader = plan.statement(earlier), plan.statement(slot)
-    return writer.guard in (ALWAYS, reader.guard) and any(
-        step.guard == ALWAYS and any(covers(w, read) for w in step.writes) for step in writer.steps
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fencepost import ir
 from fencepost.pipeline.forms import Scope
@@ -13,9 +13,9 @@ class Surroundings:
     """The kernel around a loop.
 
     `enclosing` are the loops and branches around it, outermost first, each with the number of the branch that holds
-    the loop (0 for loops, -1 for else).  `read` and `written` are the buffers that the rest of the kernel reads where
-    the loop may have run before, and writes.  `repeated`: the loop may run several times.  `refilled` are the buffers
-    that are written, each time, between two executions of the loop.
+    the loop (0 for loops, -1 for else).  `read` are the buffers that the rest of the kernel may read as the loop left
+    them; `written` those that it writes.  `repeated`: the loop may run several times.  `refilled` are the buffers that
+    are surely written between two executions of the loop.
     """
 
     kernel: ir.Kernel
@@ -38,26 +38,69 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
     """
     path = _path(loop, kernel)
     enclosing: list[tuple[ir.For | ir.If | ir.Pipelined, int]] = []
-    read: set[str] = set()
+    flow = _Flow()
     written: set[str] = set()
     refilled: set[str] = set()
     repeated = False
+    inner: ir.Stmt = loop
     for owner, branch, before, after in reversed(path):
-        read |= _read(after)
+        flow.run(after)
         written |= _written((*before, *after))
         if isinstance(owner, (ir.For, ir.Pipelined)):
+            again = flow.copy()
+            again.run((*before, inner) if repeated else before)
             if not repeated:
-                # Only writes that surely happen in each round count.
-                refilled |= {a.name for s in (*before, *after) if isinstance(s, ir.DataOp) for a in s.writes}
+                refilled = again.filled
+            flow.exposed |= again.exposed
             repeated = True
-            read |= _read(before)
         if not isinstance(owner, (ir.Kernel, ir.Section)):
             enclosing.insert(0, (owner, branch))
+            inner = owner
     others = [s for s in kernel.body if isinstance(s, ir.Section) and all(s is not owner for owner, *_ in path)]
     for section in others:
-        read |= _read(section.body)
+        flow.exposed |= _read(section.body)
         written |= _written(section.body)
-    return Surroundings(kernel, tuple(enclosing), frozenset(read), frozenset(written), repeated, frozenset(refilled))
+    return Surroundings(
+        kernel, tuple(enclosing), frozenset(flow.exposed), frozenset(written), repeated, frozenset(refilled)
+    )
+
+
+@dataclass
+class _Flow:
+    """What a piece of program, run in order, reads of what was there before it.
+
+    `exposed` are the buffers whose old contents may be read; `filled` are surely overwritten.
+    """
+
+    exposed: set[str] = field(default_factory=set)
+    filled: set[str] = field(default_factory=set)
+
+    def copy(self) -> _Flow:
+        return _Flow(set(self.exposed), set(self.filled))
+
+    def run(self, body: tuple[ir.Stmt, ...]) -> None:
+        for stmt in body:
+            match stmt:
+                case ir.DataOp():
+                    self.exposed |= {a.name for a in stmt.reads} - self.filled
+                    self.filled |= {a.name for a in stmt.writes if a.index is None and a.part is None}
+                case ir.If(branches, orelse):
+                    self._branches([*(arm for _, arm in branches), orelse])
+                case ir.For(body=inner) | ir.Pipelined(body=inner):
+                    once = self.copy()
+                    once.run(inner)
+                    self.exposed |= once.exposed
+                case _:
+                    self.exposed |= _read((stmt,)) - self.filled
+
+    def _branches(self, arms: list[tuple[ir.Stmt, ...]]) -> None:
+        ends = []
+        for arm in arms:
+            end = self.copy()
+            end.run(arm)
+            self.exposed |= end.exposed
+            ends.append(end.filled)
+        self.filled = set.intersection(*ends)
 
 
 _Owner = ir.Kernel | ir.Section | ir.For | ir.If | ir.Pipelined

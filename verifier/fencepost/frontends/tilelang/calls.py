@@ -1,0 +1,167 @@
+"""Which operations does a call in a TileLang program stand for?"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from fencepost import ir
+from fencepost.frontends.tilelang.definitions import Definitions
+from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS, SILENT, Operand
+from fencepost.frontends.tilelang.state import argument_of
+from fencepost.frontends.tilelang.values import (
+    Function,
+    Node,
+    Number,
+    Op,
+    Opaque,
+    Plain,
+    Region,
+    Several,
+    Tensor,
+    Vague,
+    Value,
+)
+from fencepost.spelling import is_name
+
+_MAX_INLINED = 8
+_PYTHON = frozenset({"print", "assert_", "logger.info", "logger.warning"})
+"""Calls that run when the kernel is compiled and add nothing to it."""
+
+
+@dataclass(slots=True)
+class Calls(Definitions):
+    """Lowers calls that stand as statements."""
+
+    def _call(self, call: ast.Call) -> list[Node]:
+        word = self.word(call.func)
+        if word is None:
+            return self._other_call(call)
+        if word in SILENT or word in MEMORIES:
+            return []
+        if word in BARRIERS:
+            return [Op(word, (), (), self.source.span(call), barrier=True)]
+        operands = OPERATIONS.get(word)
+        if operands is None:
+            return self._unknown_call(call, f"T.{word}")
+        reads: list[Region] = []
+        writes: list[Region] = []
+        copying = word in ("copy", "async_copy", "tma_copy", "transpose")
+        known: set[int] = set()
+        for operand in operands:
+            argument = argument_of(call, operand.position, operand.keyword)
+            if argument is None:
+                continue
+            known.add(id(argument))
+            regions = self._regions(argument, copying)
+            way = operand.way
+            if operand.fresh is not None and self._is_fresh(call, operand):
+                way = "w"
+            if "r" in way:
+                reads += regions
+            if "w" in way:
+                writes += regions
+        for argument in (*call.args, *(k.value for k in call.keywords)):
+            if id(argument) not in known:
+                reads += [r for r in self._regions(argument, False) if r.tensor.memory != "barrier"]
+        return [Op(word, tuple(reads), tuple(writes), self.source.span(call))]
+
+    def _is_fresh(self, call: ast.Call, operand: Operand) -> bool:
+        flag = argument_of(call, operand.flag_position, operand.fresh)
+        if flag is None:
+            return operand.default
+        value = self.evaluator.value(flag)
+        return isinstance(value, Plain) and bool(value.value)
+
+    def _regions(self, node: ast.expr, copying: bool) -> list[Region]:
+        """The elements that an operand names; in a copy, single indices are the corner of a tile."""
+        value = self.evaluator.value(node)
+        match value:
+            case Tensor():
+                return [Region(value)]
+            case Region(tensor, dims):
+                slices = isinstance(node, ast.Subscript) and any(isinstance(n, ast.Slice) for n in ast.walk(node.slice))
+                if (
+                    copying
+                    and dims is not None
+                    and not slices
+                    and not _one_element(value)
+                    and tensor.memory != "global"
+                ):
+                    return [Region(tensor, tuple(Vague() for _ in dims))]
+                return [value]
+            case Number(loads=loads):
+                return list(loads)
+            case Several(items):
+                return [Region(i) if isinstance(i, Tensor) else i for i in items if isinstance(i, (Tensor, Region))]
+            case _:
+                return []
+
+    def _other_call(self, call: ast.Call) -> list[Node]:
+        """A call of something that is not in the language: a macro of the same text, or an unknown function."""
+        if isinstance(call.func, ast.Name):
+            function = self.scope.get(call.func.id)
+            if isinstance(function, Function):
+                return self._inlined(call, function)
+        return self._unknown_call(call, ast.unparse(call.func))
+
+    def _inlined(self, call: ast.Call, function: Function) -> list[Node]:
+        name = function.node.name
+        if name in self.calls or len(self.calls) >= _MAX_INLINED:
+            return [self.gap(call, f"{name} calls itself, or through too many others")]
+        arguments = function.node.args
+        names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        inside: dict[str, Value] = dict(function.scope)
+        inside.update({n: v for n, v in self.scope.items() if n not in inside})
+        defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
+        given = dict(zip(names, call.args, strict=False))
+        given.update({k.arg: k.value for k in call.keywords if k.arg is not None})
+        for parameter in (*names, *(a.arg for a in arguments.kwonlyargs)):
+            chosen = given.get(parameter, defaults.get(parameter))
+            if chosen is None:
+                inside.pop(parameter, None)
+                continue
+            value = self.evaluator.value(chosen)
+            inside[parameter] = value.tensor if isinstance(value, Region) and value.whole else value
+        outer, self.evaluator.scope = self.evaluator.scope, inside
+        self.calls = (*self.calls, name)
+        nodes = self.body(function.node.body)
+        self.calls = self.calls[:-1]
+        self.evaluator.scope = outer
+        return nodes
+
+    def _unknown_call(self, call: ast.Call, name: str) -> list[Node]:
+        """An operation that is not known: it may read and write all of its operands."""
+        reads: list[Region] = []
+        writes: list[Region] = []
+        for argument in (*call.args, *(k.value for k in call.keywords)):
+            regions, way = self._pointed(argument)
+            reads += regions if "r" in way else []
+            writes += [
+                Region(r.tensor, tuple(Vague() for _ in r.dims) if r.dims else (Vague(),))
+                for r in regions
+                if "w" in way
+            ]
+        if not reads and not writes:
+            return [] if name in _PYTHON else [self.gap(call, f"{name} is not known")]
+        line = self.line(call)
+        self.assume(f"{name} on line {line} is taken to touch nothing but its operands")
+        spelled = name.rpartition(".")[2]
+        return [Op(spelled if is_name(spelled) else "call", tuple(reads), tuple(writes), self.source.span(call))]
+
+    def _pointed(self, node: ast.expr) -> tuple[list[Region], str]:
+        """An operand and how it is used; `T.access_ptr(x, "w")` says it."""
+        if isinstance(node, ast.Call) and self.word(node.func) in ("access_ptr", "address_of", "tvm_access_ptr"):
+            regions = self._regions(node.args[0], False) if node.args else []
+            mode = argument_of(node, 1, "access_type")
+            value = self.evaluator.value(mode) if mode is not None else Opaque()
+            way = value.value if isinstance(value, Plain) and value.value in ("r", "w", "rw") else "rw"
+            return regions, str(way)
+        value = self.evaluator.value(node)
+        if isinstance(value, Number):
+            return list(value.loads), "r"
+        return self._regions(node, False), "rw"
+
+
+def _one_element(region: Region) -> bool:
+    return region.tensor.shape is not None and all(s == ir.Int(1) for s in region.tensor.shape)

@@ -1,0 +1,404 @@
+"""Which value has a Python expression of a TileLang program, as far as the text tells?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fencepost import ir
+from fencepost.frontends.tilelang.operations import SAME_VALUE
+from fencepost.frontends.tilelang.regions import dimension, index_dim
+from fencepost.frontends.tilelang.values import (
+    Dim,
+    Full,
+    Number,
+    Opaque,
+    Plain,
+    Region,
+    Several,
+    Tensor,
+    Vague,
+    Value,
+)
+from fencepost.spelling import is_name
+
+_MAX_SIZE = 400
+
+_BINARY: dict[type[ast.operator], Literal["+", "-", "*", "//", "%"]] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+}
+_COMPARE: dict[type[ast.cmpop], Literal["<", "<=", ">", ">=", "==", "!="]] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+
+
+@dataclass(slots=True)
+class Evaluator:
+    """Evaluates expressions in a scope.
+
+    `language` are the names of the TileLang language module.  `symbols` collects the integers that only the caller of
+    the kernel knows; `unknowns` what could not be read, by line.  `variables` are the loop variables in scope, on
+    which an unknown value may depend.
+    """
+
+    scope: dict[str, Value]
+    language: frozenset[str]
+    symbols: dict[str, None] = field(default_factory=dict)
+    unknowns: dict[str, int] = field(default_factory=dict)
+    variables: tuple[str, ...] = ()
+
+    # ------------------------------------------------------------------------------------------------ entry points
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of an expression; never fails, an unknown value is an unknown number."""
+        match node:
+            case ast.Constant(value):
+                return Plain(value)
+            case ast.Name(name):
+                return self._name(name)
+            case ast.Tuple(items) | ast.List(items):
+                return Several(tuple(self.value(i) for i in items))
+            case ast.UnaryOp(op, operand):
+                return self._unary(node, op, operand)
+            case ast.BinOp(left, op, right):
+                return self._binary(node, left, op, right)
+            case ast.BoolOp(op, operands):
+                return self._logic(node, op, operands)
+            case ast.Compare(left, ops, rights):
+                return self._compare(node, left, ops, rights)
+            case ast.IfExp(test, body, orelse):
+                return self._choice(node, test, body, orelse)
+            case ast.Subscript(base, index):
+                return self._subscript(node, base, index)
+            case ast.Attribute(base, name):
+                return self._attribute(node, base, name)
+            case ast.Call():
+                return self._call(node)
+            case _:
+                return self._unknown(node, list(_children(node)))
+
+    def number(self, node: ast.expr) -> Number:
+        """The value of an expression as a number."""
+        return self.as_number(node, self.value(node))
+
+    def as_number(self, node: ast.expr, value: Value) -> Number:
+        """A value as a number; what is none becomes an unknown one."""
+        match value:
+            case Number():
+                return value
+            case Plain(bool(flag)):
+                return Number(ir.Int(int(flag)), True)
+            case Plain(int(number)):
+                return Number(ir.Int(number), True)
+            case Region():
+                return self._load(value)
+            case Tensor(scalar=True):
+                return self._load(Region(value))
+            case Tensor():
+                return Number(self._fresh(node, False), False, (Region(value),))
+            case Plain() | Opaque():
+                return Number(self._fresh(node, True), True)
+            case _:
+                return self._unknown(node, list(_children(node)))
+
+    def called(self, node: ast.expr) -> str | None:
+        """`copy` for `T.copy`, where T is the language; None for other calls."""
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.language:
+            return None if node.value.id in self.scope and not self._is_module(node.value.id) else node.attr
+        return None
+
+    def _is_module(self, name: str) -> bool:
+        return isinstance(self.scope.get(name), Opaque)
+
+    # ------------------------------------------------------------------------------------------------ parts
+
+    def _name(self, name: str) -> Value:
+        found = self.scope.get(name)
+        if found is not None:
+            return found
+        if name in self.language:
+            return Opaque(name)
+        return self.symbol(name)
+
+    def symbol(self, name: str) -> Number:
+        """An integer that is chosen when the kernel is compiled or launched."""
+        spelled = name if is_name(name) and name not in (*ir.BUILTINS, *ir.INTERPRETED) else f"{name}_"
+        self.symbols[spelled] = None
+        return Number(ir.Name(spelled), True)
+
+    def _unary(self, node: ast.expr, op: ast.unaryop, operand: ast.expr) -> Value:
+        value = self.value(operand)
+        if isinstance(value, Plain) and isinstance(value.value, (int, float)):
+            match op:
+                case ast.USub():
+                    return Plain(-value.value)
+                case ast.UAdd():
+                    return value
+                case ast.Not():
+                    return Plain(not value.value)
+        if isinstance(op, ast.Not) and isinstance(value, Plain):
+            return Plain(not value.value)
+        number = self.as_number(operand, value)
+        match op:
+            case ast.USub():
+                return self._sized(node, ir.Unary("-", number.expr), (number,))
+            case ast.Not():
+                return self._sized(node, ir.Unary("not", number.expr), (number,))
+            case _:
+                return self._unknown(node, [operand])
+
+    def _binary(self, node: ast.expr, left: ast.expr, op: ast.operator, right: ast.expr) -> Value:
+        a, b = self.value(left), self.value(right)
+        if isinstance(a, Plain) and isinstance(b, Plain):
+            return self._computed(node, op, a.value, b.value)
+        if isinstance(a, Several) and isinstance(b, Several) and isinstance(op, ast.Add):
+            return Several(a.items + b.items)
+        symbol = _BINARY.get(type(op))
+        x, y = self.as_number(left, a), self.as_number(right, b)
+        if symbol is None:
+            return self._unknown(node, [left, right])
+        return self.arithmetic(node, symbol, x, y)
+
+    def arithmetic(self, node: ast.expr, op: Literal["+", "-", "*", "//", "%"], a: Number, b: Number) -> Number:
+        """`a op b`; a quotient by something that is not a positive constant becomes an unknown function."""
+        if op in ("//", "%") and not (isinstance(b.expr, ir.Int) and b.expr.value > 0):
+            name = "floordiv" if op == "//" else "floormod"
+            return self._sized(node, ir.Call(name, (a.expr, b.expr)), (a, b))
+        return self._sized(node, ir.Binary(op, a.expr, b.expr), (a, b))
+
+    def _computed(self, node: ast.expr, op: ast.operator, a: object, b: object) -> Value:
+        if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+            try:
+                match op:
+                    case ast.Add():
+                        return Plain(a + b)
+                    case ast.Sub():
+                        return Plain(a - b)
+                    case ast.Mult():
+                        return Plain(a * b)
+                    case ast.FloorDiv():
+                        return Plain(a // b)
+                    case ast.Mod():
+                        return Plain(a % b)
+                    case ast.Div():
+                        return Plain(a / b)
+                    case ast.LShift() if isinstance(a, int) and isinstance(b, int) and 0 <= b < 64:
+                        return Plain(a << b)
+                    case ast.Pow() if abs(b) < 64 and abs(a) < 1 << 20:
+                        return Plain(a**b)
+            except (ArithmeticError, ValueError):
+                pass
+        return Number(self._fresh(node, True), True)
+
+    def _logic(self, node: ast.expr, op: ast.boolop, operands: list[ast.expr]) -> Value:
+        values = [self.value(o) for o in operands]
+        if all(isinstance(v, Plain) for v in values):
+            truths = [bool(v.value) for v in values if isinstance(v, Plain)]
+            return Plain(all(truths) if isinstance(op, ast.And) else any(truths))
+        numbers = [self.as_number(o, v) for o, v in zip(operands, values, strict=True)]
+        word: Literal["and", "or"] = "and" if isinstance(op, ast.And) else "or"
+        return self._sized(node, ir.Logic(word, tuple(n.expr for n in numbers)), numbers)
+
+    def _compare(self, node: ast.expr, left: ast.expr, ops: list[ast.cmpop], rights: list[ast.expr]) -> Value:
+        values = [self.value(left), *(self.value(r) for r in rights)]
+        if all(isinstance(v, Plain) for v in values):
+            plain = [v.value for v in values if isinstance(v, Plain)]
+            try:
+                return Plain(all(_holds(o, a, b) for o, a, b in zip(ops, plain, plain[1:], strict=False)))
+            except (TypeError, KeyError):
+                return Number(self._fresh(node, True), True)
+        numbers = [self.as_number(n, v) for n, v in zip((left, *rights), values, strict=True)]
+        symbols = [_COMPARE.get(type(o)) for o in ops]
+        if any(s is None for s in symbols):
+            return self._unknown(node, [left, *rights])
+        rest = tuple((s, n.expr) for s, n in zip(symbols, numbers[1:], strict=True) if s is not None)
+        return self._sized(node, ir.Compare(numbers[0].expr, rest), numbers)
+
+    def _choice(self, node: ast.expr, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
+        condition = self.value(test)
+        if isinstance(condition, Plain):
+            return self.value(body if condition.value else orelse)
+        a, b = self.value(body), self.value(orelse)
+        if isinstance(a, (Tensor, Several)) or isinstance(b, (Tensor, Several)):
+            return self._unknown(node, [body, orelse])
+        c, x, y = self.as_number(test, condition), self.as_number(body, a), self.as_number(orelse, b)
+        return self._sized(node, ir.Choose(c.expr, x.expr, y.expr), (c, x, y))
+
+    def _subscript(self, node: ast.Subscript, base: ast.expr, index: ast.expr) -> Value:
+        owner = self.value(base)
+        match owner:
+            case Tensor():
+                return self.region(owner, index)
+            case Region(tensor):
+                return Region(tensor, None)
+            case Several(items):
+                place = self.value(index)
+                chosen = place.value if isinstance(place, Plain) else None
+                if isinstance(chosen, int) and -len(items) <= chosen < len(items):
+                    return items[chosen]
+                return Number(self._fresh(node, True), True)
+            case _:
+                return self._unknown(node, [index])
+
+    def region(self, tensor: Tensor, index: ast.expr) -> Region:
+        """`tensor[index]`: one entry per dimension."""
+        entries = index.elts if isinstance(index, ast.Tuple) else [index]
+        if any(isinstance(e, ast.Starred) or (isinstance(e, ast.Constant) and e.value is ...) for e in entries):
+            return Region(tensor, tuple(index_dim(None, None) for _ in entries))
+        dims: list[Dim] = []
+        for place, entry in enumerate(entries):
+            size = tensor.shape[place] if tensor.shape is not None and place < len(tensor.shape) else None
+            if isinstance(entry, ast.Slice):
+                low = self.number(entry.lower).expr if entry.lower is not None else ir.Int(0)
+                high = self.number(entry.upper).expr if entry.upper is not None else size
+                dims.append(dimension(low, high, size, self.variables))
+            else:
+                dims.append(index_dim(self.number(entry).expr, size))
+        if tensor.shape is None and tensor.memory != "global":  # seen in another shape: what is where is not known
+            dims = [d if isinstance(d, Full) else Vague() for d in dims]
+        return Region(tensor, tuple(dims))
+
+    def _load(self, region: Region) -> Number:
+        """The value of one element."""
+        tensor = region.tensor
+        indices = tuple(getattr(d, "start", None) or ir.Int(getattr(d, "low", 0)) for d in region.dims or ())
+        if tensor.memory == "global" and region.dims is not None:
+            return Number(ir.Call(f"value_of_{tensor.name}", indices), False, (region,))
+        return Number(ir.Call("somewhere", (ir.Int(0), *map(ir.Name, self.variables))), False, (region,))
+
+    def _attribute(self, node: ast.Attribute, base: ast.expr, name: str) -> Value:
+        owner = self.value(base)
+        match owner:
+            case Tensor() if name == "shape" and owner.shape is not None:
+                return Several(tuple(Number(e, True) for e in owner.shape))
+            case Tensor():
+                return Opaque(f"{owner.name}.{name}")
+            case Opaque(text):
+                return Opaque(f"{text}.{name}")
+            case _:
+                return Number(self._fresh(node, True), True)
+
+    def _call(self, node: ast.Call) -> Value:
+        word = self.called(node.func)
+        if word is None and isinstance(node.func, ast.Name) and node.func.id not in self.scope:
+            word = node.func.id if node.func.id in ("min", "max", "int", "bool", "len", "abs") else None
+        arguments = [*node.args, *(k.value for k in node.keywords)]
+        if word is None or not node.args:
+            return self._unknown(node, arguments)
+        match word:
+            case "min" | "max" if len(node.args) > 1:
+                numbers = [self.number(a) for a in node.args]
+                if all(isinstance(n.expr, ir.Int) for n in numbers):
+                    constants = [n.expr.value for n in numbers if isinstance(n.expr, ir.Int)]
+                    return Plain(min(constants) if word == "min" else max(constants))
+                return self._sized(node, ir.Call(word, tuple(n.expr for n in numbers)), numbers)
+            case "ceildiv" if len(node.args) == 2:
+                return self._ceildiv(node)
+            case "floordiv" | "truncdiv" | "indexdiv" if len(node.args) == 2:
+                return self.arithmetic(node, "//", self.number(node.args[0]), self.number(node.args[1]))
+            case "floormod" | "truncmod" | "indexmod" if len(node.args) == 2:
+                return self.arithmetic(node, "%", self.number(node.args[0]), self.number(node.args[1]))
+            case "if_then_else" | "Select" if len(node.args) == 3:
+                return self._choice(node, node.args[0], node.args[1], node.args[2])
+            case "len":
+                found = self.value(node.args[0])
+                return Plain(len(found.items)) if isinstance(found, Several) else self._unknown(node, arguments)
+            case "int" | "bool":
+                return self.value(node.args[0])
+            case "const" | "dynamic" | "symbolic":
+                return self._declared(node)
+            case _ if word in SAME_VALUE:
+                return self.number(node.args[-1] if word not in ("cast", "Cast") else node.args[0])
+            case _:
+                return self._unknown(node, arguments)
+
+    def _declared(self, node: ast.Call) -> Value:
+        """`T.const("M, N")`: integers that the caller chooses."""
+        first = self.value(node.args[0])
+        if isinstance(first, Plain) and isinstance(first.value, str):
+            names = [part.strip() for part in first.value.split(",") if part.strip()]
+            numbers = tuple(self.symbol(name) for name in names if name.isidentifier())
+            return numbers[0] if len(numbers) == 1 else Several(numbers)
+        return self._unknown(node, node.args)
+
+    def _ceildiv(self, node: ast.Call) -> Value:
+        a, b = self.number(node.args[0]), self.number(node.args[1])
+        if isinstance(a.expr, ir.Int) and isinstance(b.expr, ir.Int) and b.expr.value:
+            return Plain(-(-a.expr.value // b.expr.value))
+        return self._sized(node, ir.Call("ceildiv", (a.expr, b.expr)), (a, b))
+
+    # ------------------------------------------------------------------------------------------------ unknown values
+
+    def _sized(self, node: ast.expr, expr: ir.Expr, parts: Iterable[Number]) -> Number:
+        numbers = tuple(parts)
+        static = all(n.static for n in numbers)
+        loads = tuple(region for n in numbers for region in n.loads)
+        if sum(1 for _ in ir.walk(expr)) > _MAX_SIZE:
+            expr = self._fresh(node, static)
+        return Number(expr, static, loads)
+
+    def _unknown(self, node: ast.expr, parts: list[ast.expr]) -> Number:
+        """A value that is not computed; it still reads what its parts read."""
+        loads: list[Region] = []
+        static = True
+        for part in parts:
+            match self.value(part):
+                case Number() as number:
+                    loads += number.loads
+                    static = static and number.static
+                case Tensor() as tensor:
+                    loads.append(Region(tensor))
+                    static = False
+                case Region() as region:
+                    loads.append(region)
+                    static = False
+                case Several(items):
+                    static = static and all(not isinstance(i, (Tensor, Region)) for i in items)
+        return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
+
+    def _fresh(self, node: ast.AST, static: bool, loaded: bool = False) -> ir.Expr:
+        line = getattr(node, "lineno", 0)
+        column = getattr(node, "col_offset", 0)
+        if loaded:
+            return ir.Call("somewhere", (ir.Int(line), *map(ir.Name, self.variables)))
+        name = f"value_{line}_{column}"
+        self.unknowns[name] = line
+        if static or not self.variables:
+            self.symbols[name] = None
+            return ir.Name(name)
+        return ir.Call(name, tuple(map(ir.Name, self.variables)))
+
+
+def _children(node: ast.AST) -> Iterable[ast.expr]:
+    return (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+
+
+def _holds(op: ast.cmpop, a: object, b: object) -> bool:
+    match op:
+        case ast.Eq() | ast.Is():
+            return a == b
+        case ast.NotEq() | ast.IsNot():
+            return a != b
+    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
+        raise TypeError
+    match op:
+        case ast.Lt():
+            return a < b
+        case ast.LtE():
+            return a <= b
+        case ast.Gt():
+            return a > b
+        case ast.GtE():
+            return a >= b
+    raise KeyError

@@ -1,0 +1,275 @@
+"""Which operations, loops and branches does the body of a TileLang kernel consist of?
+
+The body is read like the compiler traces it: what is known at compile time is decided, macros are put in place, a
+`T.Parallel` nest is one operation.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from fencepost import ir
+from fencepost.frontends.tilelang.annotations import Notes, PipelineNotes
+from fencepost.frontends.tilelang.merge import Extents, merged
+from fencepost.frontends.tilelang.state import argument_of
+from fencepost.frontends.tilelang.values import (
+    Branch,
+    Function,
+    Gap,
+    Loop,
+    Node,
+    Number,
+    Op,
+    Opaque,
+    Pipe,
+    Plain,
+    Several,
+    Value,
+)
+
+_MAX_NESTING = 60
+_MAX_UNROLLED = 64
+
+
+@dataclass(slots=True)
+class Lowering(PipelineNotes):
+    """Lowers statements."""
+
+    def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
+        """Lower statements in order; definitions stay in the scope."""
+        if self.depth > _MAX_NESTING:
+            return [Gap("statements are nested too deeply", ir.NOWHERE)]
+        self.depth += 1
+        nodes: list[Node] = []
+        for statement in statements:
+            uses = self.mentioned(statement) if self.lets and not hasattr(statement, "body") else ()
+            found = self._statement(statement)
+            nodes += [
+                replace(n, uses=tuple(dict.fromkeys((*n.uses, *uses)))) if isinstance(n, Op) else n for n in found
+            ]
+        self.depth -= 1
+        return nodes
+
+    def _inner(self, statements: Iterable[ast.stmt], inside_loop: bool = False) -> tuple[Node, ...]:
+        """A block of its own: its definitions end with it, and it does not hold statements of the pipeline."""
+        outer, in_pipeline = self.evaluator.scope, self.in_pipeline
+        self.evaluator.scope, self.in_pipeline = dict(outer), False
+        nodes = tuple(self.body(statements))
+        self.evaluator.scope, self.in_pipeline = outer, in_pipeline
+        return nodes
+
+    # ------------------------------------------------------------------------------------------------ statements
+
+    def _statement(self, node: ast.stmt) -> list[Node]:
+        match node:
+            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global() | ast.Return():
+                return []
+            case ast.Nonlocal() | ast.Delete() | ast.ClassDef():
+                return []
+            case ast.Assert():
+                return []
+            case ast.Expr(ast.Call() as call):
+                return self._call(call)
+            case ast.Expr():
+                return []
+            case ast.Assign(targets, value):
+                return self._assign(node, targets, value)
+            case ast.AnnAssign(target, annotation, value):
+                return self._annotated(node, target, annotation, value)
+            case ast.AugAssign(target, op, value):
+                return self._augmented(node, target, op, value)
+            case ast.If(test, body, orelse):
+                return self._if(node, test, body, orelse)
+            case ast.For():
+                return self._for(node)
+            case ast.With(items, body):
+                return self._with(node, items, body)
+            case ast.While(_, body):
+                return [self._repeated(node, f"`while {ast.unparse(node.test)}`", "_", body)]
+            case ast.FunctionDef():
+                macro = any(self.word(d.func if isinstance(d, ast.Call) else d) == "macro" for d in node.decorator_list)
+                self.scope[node.name] = Function(node, self.scope, macro)
+                return []
+            case _:
+                return [self.gap(node, f"`{_keyword(node)}` in a kernel")]
+
+    # ------------------------------------------------------------------------------------------------ blocks
+
+    def _if(self, node: ast.If, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[Node]:
+        value = self.evaluator.value(test)
+        if isinstance(value, (Plain, Several)):
+            chosen = bool(value.value) if isinstance(value, Plain) else bool(value.items)
+            return self.body(body if chosen else orelse)
+        if isinstance(value, (Function, Opaque)):
+            value = self.evaluator.as_number(test, Opaque())
+        condition = self.evaluator.as_number(test, value)
+        span = self.source.span(node)
+        first, second = self._inner(body), self._inner(orelse)
+        if condition.static and self.in_pipeline and (len(first) != 1 or len(second) > 1):
+            text = ast.unparse(test)
+            self.assume(f"`if {text}` on line {span.line} is taken as one statement, whatever {text} is")
+        return [Branch(((condition, first),), second, span, self.mentioned(test))]
+
+    def _with(self, node: ast.With, items: list[ast.withitem], body: list[ast.stmt]) -> list[Node]:
+        words = [self.word(i.context_expr.func) for i in items if isinstance(i.context_expr, ast.Call)]
+        for item in items:
+            if item.optional_vars is not None:
+                self._indices(item.optional_vars)
+        if "Kernel" in words or not self.in_pipeline:
+            return self.body(body)
+        inner = self._inner(body)
+        return [inner[0]] if len(inner) == 1 else [Branch(((None, inner),), (), self.source.span(node))]
+
+    def _indices(self, target: ast.expr) -> None:
+        """Names of block and thread numbers: the same for the whole kernel, but not known when it is compiled."""
+        names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+        for name in names:
+            if isinstance(name, ast.Name):
+                self.scope[name.id] = Number(self.evaluator.symbol(name.id).expr, False)
+
+    def _for(self, node: ast.For) -> list[Node]:
+        call = node.iter
+        if not isinstance(call, ast.Call):
+            return self._over_values(node, self.evaluator.value(call))
+        word = self.word(call.func)
+        if word is None and isinstance(call.func, ast.Name) and call.func.id == "range":
+            word = "range"
+        names = _targets(node.target)
+        match word:
+            case "Pipelined":
+                return [self._pipelined(node, call, names)]
+            case "serial" | "Serial" | "unroll" | "Unroll" | "vectorized" | "Vectorized" | "range":
+                return self._counted(node, call, word, names)
+            case "thread_binding":  # not a loop: every thread has its own number
+                self._indices(node.target)
+                return self.body(node.body)
+            case "Parallel" | "grid":
+                return [self._parallel(node, call, names)]
+            case _:
+                return [self._some_loop(node, call, names)]
+
+    def _over_values(self, node: ast.For, value: Value) -> list[Node]:
+        if isinstance(value, Several) and len(value.items) <= _MAX_UNROLLED and isinstance(node.target, ast.Name):
+            nodes: list[Node] = []
+            for item in value.items:
+                self.scope[node.target.id] = item
+                nodes += self.body(node.body)
+            return nodes
+        return [self.gap(node, "a loop over something other than a range")]
+
+    def _bounds(self, call: ast.Call) -> tuple[Number, ...]:
+        """Start, stop and step of a counted loop."""
+        given = [a for a in call.args if not isinstance(a, ast.Starred)]
+        start = argument_of(call, 0, "start")
+        stop = argument_of(call, 1, "stop")
+        step = argument_of(call, 2, "step")
+        if len(given) == 1 and stop is None:
+            start, stop = None, given[0]
+        numbers = [self.evaluator.number(n) if n is not None else None for n in (start, stop, step)]
+        return tuple(n or Number(ir.Int(k), True) for n, k in zip(numbers, (0, 0, 1), strict=True))
+
+    def _counted(self, node: ast.For, call: ast.Call, word: str, names: list[str]) -> list[Node]:
+        if any(k.arg == "annotations" for k in call.keywords) and word in ("serial", "Serial"):
+            notes, problems = self._raw_notes(call)
+            if notes or problems:
+                first, last, _ = self._bounds(call)
+                return [self._pipe(node, names, (first, last), notes, problems)]
+        start, stop, step = (n.expr for n in self._bounds(call))
+        if word == "range" and isinstance(start, ir.Int) and isinstance(stop, ir.Int) and isinstance(step, ir.Int):
+            values = range(start.value, stop.value, step.value or 1)
+            if len(values) <= _MAX_UNROLLED:  # Python's own loop: the compiler sees its rounds one after another
+                nodes: list[Node] = []
+                for value in values:
+                    self.scope.update({name: Plain(value) for name in names})
+                    nodes += self.body(node.body)
+                return nodes
+        if not isinstance(step, ir.Int) or step.value == 0:
+            return [self.gap(node, "a loop whose step is not constant")]
+        name = names[0] if names else "_"
+        sure = all(n.static for n in self._bounds(call))
+        return [self._loop(node, name, node.body, (start, stop, step), sure)]
+
+    def _loop(
+        self, node: ast.stmt, name: str, body: list[ast.stmt], bounds: tuple[ir.Expr, ir.Expr, ir.Expr], sure: bool
+    ) -> Loop:
+        var = self.fresh_name(name.strip("_") or "i")
+        outer, variables = self.evaluator.scope, self.evaluator.variables
+        self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
+        self.evaluator.variables = (*variables, var)
+        nodes = self._inner(body)
+        self.evaluator.scope, self.evaluator.variables = outer, variables
+        return Loop(var, *bounds, nodes, self.source.span(node), sure)
+
+    def _some_loop(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
+        """A loop of a kind that is not known: it runs any number of times."""
+        for name in names:
+            self.scope[name] = self.evaluator.as_number(ast.copy_location(ast.Name(name), node), Opaque())
+        return self._repeated(node, f"the loop over {ast.unparse(call.func)}", names[0] if names else "_", node.body)
+
+    def _repeated(self, node: ast.stmt, what: str, name: str, body: list[ast.stmt]) -> Node:
+        self.assume(f"{what} on line {self.line(node)} runs any number of times")
+        count = self.evaluator.as_number(ast.copy_location(ast.Constant(None), node), Opaque()).expr
+        return self._loop(node, name, body, (ir.Int(0), count, ir.Int(1)), sure=False)
+
+    def _parallel(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
+        """A nest of parallel loops is one operation on everything that its elements touch."""
+        extents: Extents = {}
+        sizes = [self.evaluator.number(a).expr for a in call.args if not isinstance(a, ast.Starred)]
+        outer = self.evaluator.scope
+        self.evaluator.scope = dict(outer)
+        for place, name in enumerate(names):
+            var = f"{name} of line {node.lineno}"
+            self.evaluator.scope[name] = Number(ir.Name(var), False)
+            size = sizes[place] if place < len(sizes) else ir.Name("?")
+            extents[var] = (ir.Int(0), size)
+        in_pipeline, self.in_pipeline = self.in_pipeline, False
+        nodes = self.body(node.body)
+        self.in_pipeline = in_pipeline
+        self.evaluator.scope = outer
+        return merged(nodes, extents, self.source.span(node))
+
+    # ------------------------------------------------------------------------------------------------ pipelines
+
+    def _pipelined(self, node: ast.For, call: ast.Call, names: list[str]) -> Pipe:
+        start = argument_of(call, 0, "start")
+        stop = argument_of(call, 1, "stop")
+        if stop is None:
+            start, stop = None, start
+        notes: Notes = {}
+        problems: list[str] = []
+        for key, position in (("num_stages", 2), ("order", 3), ("stage", 4)):
+            given = argument_of(call, position, key)
+            if given is not None:
+                self._note(key, given, notes, problems)
+        if notes.get("num_stages") == 0:
+            del notes["num_stages"]
+        raw, more = self._raw_notes(call)
+        low = self.evaluator.number(start) if start is not None else Number(ir.Int(0), True)
+        high = self.evaluator.number(stop) if stop is not None else Number(ir.Int(0), True)
+        return self._pipe(node, names, (low, high), notes | raw, [*problems, *more])
+
+    def _pipe(
+        self, node: ast.For, names: list[str], bounds: tuple[Number, Number], notes: Notes, problems: list[str]
+    ) -> Pipe:
+        name = names[0] if names else "_"
+        var = self.fresh_name(name.strip("_") or "i")
+        outer, variables, in_pipeline = self.evaluator.scope, self.evaluator.variables, self.in_pipeline
+        self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
+        self.evaluator.variables = (*variables, var)
+        self.in_pipeline = True
+        body = tuple(self.body(node.body))
+        self.evaluator.scope, self.evaluator.variables, self.in_pipeline = outer, variables, in_pipeline
+        start, stop = bounds
+        sure = start.static and stop.static
+        return Pipe(var, start.expr, stop.expr, body, self.source.span(node), notes, tuple(problems), sure)
+
+
+def _targets(target: ast.expr) -> list[str]:
+    names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    return [n.id for n in names if isinstance(n, ast.Name)]
+
+
+def _keyword(node: ast.AST) -> str:
+    return type(node).__name__.lower()

@@ -1,0 +1,242 @@
+"""Which kernels with pipelined loops does a TileLang program hold?
+
+No code of the program is run and no framework is imported: constants, factories and macros are read from the syntax
+tree, and what only the caller knows becomes a parameter of the kernel.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from fencepost import ir
+from fencepost.findings import InputError
+from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.result import ReadResult
+from fencepost.frontends.tilelang.emit import kernel, pipes
+from fencepost.frontends.tilelang.expressions import Evaluator
+from fencepost.frontends.tilelang.lowering import Lowering
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Opaque, Value
+from fencepost.spelling import is_name
+
+_MODULES = frozenset({"tilelang.language", "tilelang.language.v2", "tvm.script.tir", "tvm.script.tirx"})
+
+
+def read(text: str, file: str) -> ReadResult:
+    """Read every kernel with a pipelined loop from the text of a Python file."""
+    source = Source(text, file)
+    module = source.parse()
+    if isinstance(module, InputError):
+        return ReadResult(errors=(module,))
+    try:
+        return _Reader(source, module).result()
+    except RecursionError:
+        message = "the program is nested too deeply to be read"
+        return ReadResult(errors=(InputError(file, 1, 1, message),))
+
+
+@dataclass(slots=True)
+class _Found:
+    """A function that is a kernel, the functions around it (outermost first)."""
+
+    node: ast.FunctionDef
+    around: tuple[ast.FunctionDef, ...]
+
+
+class _Reader:
+    def __init__(self, source: Source, module: ast.Module) -> None:
+        self.source, self.module = source, module
+        self.language = _language(module)
+
+    def result(self) -> ReadResult:
+        kernels: list[ir.Kernel] = []
+        assumptions: dict[str, tuple[str, ...]] = {}
+        names: set[str] = set()
+        for found in self._kernels():
+            read_kernel, assumed = self._read(found, names)
+            if read_kernel is not None:
+                names.add(read_kernel.name)
+                kernels.append(read_kernel)
+                if assumed:
+                    assumptions[read_kernel.name] = assumed
+        return ReadResult(tuple(kernels), (), assumptions)
+
+    def _kernels(self) -> Iterator[_Found]:
+        stack: list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]] = [(self.module, ())]
+        while stack:
+            node, around = stack.pop()
+            inside = around
+            if isinstance(node, ast.FunctionDef):
+                if self._is_kernel(node):
+                    yield _Found(node, around)
+                inside = (*around, node)
+            children = [c for c in ast.iter_child_nodes(node) if isinstance(c, (ast.stmt, ast.ExceptHandler))]
+            stack += [(child, inside) for child in reversed(children)]
+
+    def _is_kernel(self, node: ast.FunctionDef) -> bool:
+        decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+        if any(isinstance(d, ast.Attribute) and d.attr == "macro" for d in decorators):
+            return False
+        if any(_last(d) == "prim_func" for d in decorators):
+            return True
+        return any(
+            isinstance(n, ast.With) and any(_last(_called(i.context_expr)) == "Kernel" for i in n.items)
+            for n in _own(node)
+        )
+
+    # ------------------------------------------------------------------------------------------------ one kernel
+
+    def _read(self, found: _Found, names: set[str]) -> tuple[ir.Kernel | None, tuple[str, ...]]:
+        symbols: dict[str, None] = {}
+        unknowns: dict[str, int] = {}
+        evaluator = Evaluator(self._globals(symbols, unknowns), self.language, symbols, unknowns)
+        lowering = Lowering(self.source, evaluator)
+        for function in found.around:
+            self._enter(function, lowering)
+            _collect(function.body, lowering)
+        lowering.parameters(found.node)
+        self._defaults(found.node, lowering)
+        nodes = tuple(lowering.body(found.node.body))
+        if not self._worthwhile(found.node, nodes):
+            return None, ()
+        name = "_".join(f.name for f in (*found.around[:1], found.node))
+        name = name if is_name(name) else f"{name}_"
+        unique, n = name, 1
+        while unique in names:
+            n += 1
+            unique = f"{name}_{n}"
+        result = kernel(unique, nodes, evaluator.symbols, self.source.header(found.node))
+        return result, self._assumed(result, lowering)
+
+    @staticmethod
+    def _worthwhile(function: ast.FunctionDef, nodes: tuple[Node, ...]) -> bool:
+        """Whether the kernel has a pipelined loop, or may have one in a part that could not be read."""
+        if any(True for _ in pipes(nodes)):
+            return True
+        named = (_last(_called(n.iter)) for n in ast.walk(function) if isinstance(n, (ast.For, ast.AsyncFor)))
+        return "Pipelined" in named and any(isinstance(n, Gap) for n in nodes)
+
+    def _globals(self, symbols: dict[str, None], unknowns: dict[str, int]) -> dict[str, Value]:
+        lowering = Lowering(self.source, Evaluator({}, self.language, symbols, unknowns))
+        _collect(self.module.body, lowering)
+        return lowering.evaluator.scope
+
+    def _enter(self, function: ast.FunctionDef, lowering: Lowering) -> None:
+        arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+        for argument in arguments:
+            lowering.scope.pop(argument.arg, None)
+        self._defaults(function, lowering)
+
+    def _defaults(self, function: ast.FunctionDef, lowering: Lowering) -> None:
+        """Remember defaults that are constants: `num_stages` must be one, so its default is taken."""
+        arguments = [*function.args.posonlyargs, *function.args.args]
+        pairs = list(zip(reversed(arguments), reversed(function.args.defaults), strict=False))
+        pairs += [
+            (a, d) for a, d in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True) if d is not None
+        ]
+        for argument, default in pairs:
+            if isinstance(default, ast.Constant) and isinstance(default.value, int):
+                lowering.defaults[argument.arg] = default.value
+
+    def _assumed(self, result: ir.Kernel, lowering: Lowering) -> tuple[str, ...]:
+        texts = list(lowering.assumed)
+        used = {n.id for s in result.body for n in ir.walk(s) if isinstance(n, ir.Name)}
+        used |= {n.function for s in result.body for n in ir.walk(s) if isinstance(n, ir.Call)}
+        for name, line in lowering.evaluator.unknowns.items():
+            if name in used:
+                texts.append(f"{name}, an expression on line {line}, is taken to be any integer")
+        functions = sorted(f for f in ("ceildiv", "floordiv", "floormod") if f in used)
+        if functions:
+            texts.append(f"{' and '.join(functions)} by something that is not constant: any integer")
+        return tuple(texts)
+
+
+def _language(module: ast.Module) -> frozenset[str]:
+    """The names under which the text knows the language module."""
+    names = {"T"}
+    for node in ast.walk(module):
+        if isinstance(node, ast.Import):
+            names |= {a.asname for a in node.names if a.name in _MODULES and a.asname}
+        elif isinstance(node, ast.ImportFrom) and node.module in ("tilelang", "tvm.script"):
+            names |= {a.asname or a.name for a in node.names if a.name in ("language", "tir", "tirx")}
+    return frozenset(names)
+
+
+def _collect(statements: list[ast.stmt], lowering: Lowering) -> None:
+    """What the names of a module or of a factory mean: constants, functions; both branches of an open choice."""
+    for node in statements:
+        match node:
+            case ast.FunctionDef():
+                decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+                macro = any(_last(d) == "macro" for d in decorators)
+                lowering.scope[node.name] = Function(node, lowering.scope, macro)
+            case ast.Assign(targets, value):
+                for target in targets:
+                    _define(target, lowering.evaluator.value(value), lowering)
+            case ast.AnnAssign(ast.Name(name), _, value) if value is not None:
+                lowering.scope[name] = lowering.evaluator.value(value)
+            case ast.AugAssign(ast.Name(name), op, value):
+                whole = ast.copy_location(ast.BinOp(ast.Name(name), op, value), node)
+                lowering.scope[name] = lowering.evaluator.value(whole)
+            case ast.If(test, body, orelse):
+                _either(test, body, orelse, lowering)
+            case ast.With(_, body) | ast.For(_, _, body) | ast.Try(body):
+                _collect(body, lowering)
+
+
+def _define(target: ast.expr, value: Value, lowering: Lowering) -> None:
+    match target:
+        case ast.Name(name):
+            lowering.scope[name] = value
+        case ast.Tuple(items) | ast.List(items):
+            values = getattr(value, "items", ())
+            for place, item in enumerate(items):
+                known = values[place] if place < len(values) else Opaque()
+                if isinstance(item, ast.Name):
+                    lowering.scope.pop(item.id, None)
+                    if place < len(values):
+                        _define(item, known, lowering)
+
+
+def _either(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], lowering: Lowering) -> None:
+    """A choice that is open when the text is read: names that differ between the branches are not known."""
+    condition = lowering.evaluator.value(test)
+    known = getattr(condition, "value", None) if not isinstance(condition, Number) else None
+    if isinstance(known, bool):
+        _collect(body if known else orelse, lowering)
+        return
+    before = dict(lowering.scope)
+    _collect(body, lowering)
+    first = dict(lowering.scope)
+    lowering.scope.clear()
+    lowering.scope.update(before)
+    _collect(orelse, lowering)
+    for name in first.keys() | lowering.scope.keys():
+        one, other = first.get(name), lowering.scope.get(name)
+        if isinstance(one, Function) and other is None:
+            lowering.scope[name] = one
+        elif one != other and not isinstance(other, Function):
+            lowering.scope.pop(name, None)
+
+
+def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
+    """The nodes of a function without those of functions inside it."""
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef, ast.Lambda)):
+            stack += list(ast.iter_child_nodes(node))
+
+
+def _called(node: ast.expr) -> ast.expr:
+    return node.func if isinstance(node, ast.Call) else node
+
+
+def _last(node: ast.expr) -> str:
+    match node:
+        case ast.Attribute(_, name) | ast.Name(name):
+            return name
+        case _:
+            return ""

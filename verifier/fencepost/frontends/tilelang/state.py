@@ -1,0 +1,89 @@
+"""What is known while the body of a TileLang kernel is lowered?"""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.tilelang.expressions import Evaluator
+from fencepost.frontends.tilelang.values import Gap, Node, Number, Op, Region, Value
+
+
+@dataclass(slots=True)
+class State(ABC):
+    """`evaluator` holds the scope; `assumed` collects what was taken for granted.
+
+    `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
+    `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline; `lets` are
+    the scalars that have names of their own.
+    """
+
+    source: Source
+    evaluator: Evaluator
+    assumed: dict[str, None] = field(default_factory=dict)
+    depth: int = 0
+    calls: tuple[str, ...] = ()
+    names: set[str] = field(default_factory=set)
+    defaults: dict[str, int] = field(default_factory=dict)
+    in_pipeline: bool = False
+    lets: set[str] = field(default_factory=set)
+
+    @property
+    def scope(self) -> dict[str, Value]:
+        return self.evaluator.scope
+
+    @abstractmethod
+    def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
+        """Lower statements in order; definitions stay in the scope."""
+
+    def gap(self, node: ast.AST, reason: str) -> Gap:
+        return Gap(reason, self.source.span(node))
+
+    def word(self, node: ast.expr) -> str | None:
+        """The name of a member of the language."""
+        return self.evaluator.called(node)
+
+    def line(self, node: ast.AST) -> int:
+        return self.source.span(node).line
+
+    def mentioned(self, node: ast.AST) -> tuple[str, ...]:
+        """The named scalars in a stretch of text."""
+        found: dict[str, None] = {}
+        for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+            value = self.scope.get(name)
+            if isinstance(value, Number):
+                found.update((n.id, None) for n in ir.walk(value.expr) if isinstance(n, ir.Name) and n.id in self.lets)
+        return tuple(found)
+
+    def assume(self, text: str) -> None:
+        self.assumed[text] = None
+
+    def fresh_name(self, name: str) -> str:
+        """A name that nothing in the kernel has yet."""
+        fresh, n = name, 1
+        while fresh in self.names or fresh in self.evaluator.symbols:
+            n += 1
+            fresh = f"{name}_{n}"
+        self.names.add(fresh)
+        return fresh
+
+    def operation(self, node: ast.AST, name: str, values: tuple[ast.expr, ...], writes: tuple[Region, ...]) -> Op:
+        """An operation that computes from some values."""
+        reads = [load for v in values for load in self.evaluator.number(v).loads]
+        return Op(name, tuple(dict.fromkeys(reads)), writes, self.source.span(node))
+
+
+def argument_of(call: ast.Call, position: int | None, keyword: str | None) -> ast.expr | None:
+    """An argument of a call, by keyword or by position."""
+    for given in call.keywords:
+        if keyword is not None and given.arg == keyword:
+            return given.value
+    if position is not None and position < len(call.args):
+        argument = call.args[position]
+        if not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
+            return argument
+    return None
