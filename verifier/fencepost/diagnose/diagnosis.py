@@ -8,13 +8,13 @@ from dataclasses import replace
 from fencepost import ir
 from fencepost.diagnose.boundary import guards
 from fencepost.diagnose.case import Case
-from fencepost.diagnose.hangs import hangs
+from fencepost.diagnose.hangs import cycle, hangs
 from fencepost.diagnose.messages import messages
 from fencepost.diagnose.pairing import modes, pairings
 from fencepost.diagnose.phases import early_final, phases
 from fencepost.diagnose.races import races
 from fencepost.diagnose.repair import Signature
-from fencepost.diagnose.signals import capacity, contests, counts, leftovers, mutexes, participants
+from fencepost.diagnose.signals import capacity, contests, counts, hung, leftovers, mutexes, participants
 from fencepost.diagnose.slots import annotated, rounds, slots
 from fencepost.diagnose.values import values
 from fencepost.facts import Fact
@@ -44,6 +44,8 @@ def diagnose(case: Case) -> Iterator[Fact]:
     found += mutexes(case)
     found += messages(case)
     found += phases(case)
+    if run.blocked and not any(hung(run) & fact.faults for fact in found):
+        found.append(cycle(case, run.blocked))  # whatever else: a run that does not end is told
     for fact in found:
         cause = case.known(fact.faults)
         if cause is not None and cause != fact.cause:

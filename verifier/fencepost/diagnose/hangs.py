@@ -36,7 +36,7 @@ def hangs(case: Case) -> Iterator[Fact]:
     if any(b.reason == "push" for b in roots):
         yield _full_ring(case, roots)
     else:
-        yield _cycle(case, roots)
+        yield cycle(case, roots)
 
 
 def _blocked_text(ops: list[Op]) -> tuple[Related, ...]:
@@ -183,7 +183,8 @@ def _parts(case: Case, roots: list[Blocked]) -> list[str]:
     return parts
 
 
-def _cycle(case: Case, roots: list[Blocked]) -> Fact:
+def cycle(case: Case, roots: list[Blocked]) -> Fact:
+    """306: waits that wait for each other."""
     first = roots[0].op
     faults = hung(case.run)
     places = tuple(

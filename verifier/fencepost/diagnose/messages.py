@@ -122,6 +122,7 @@ def _uneven(case: Case, number: int, ring: MessageRing) -> Iterator[Fact]:
         return
     pushes, pops = _issued(run, ir.Push, number, 0), _issued(run, ir.Pop, number, 0)
     if len(pushes) == len(pops):
+        yield from _unfreed(case, number, ring, pops)
         return
     told = f"{ring}: {plural(len(pushes), 'message')} pushed, {len(pops)} popped"
     if len(pushes) > len(pops):
@@ -133,6 +134,18 @@ def _uneven(case: Case, number: int, ring: MessageRing) -> Iterator[Fact]:
         detail = f"{told}: {describe(op)} waits for ever"
         places = (related(pushes[-1], "the last push"),) if pushes else ()
     yield Fact("703", op.stmt.span, (("detail", detail),), places, cause, operations=(at(op),), faults=faults)
+
+
+def _unfreed(case: Case, number: int, ring: MessageRing, pops: list[Op]) -> Iterator[Fact]:
+    """707 in a run that hangs: slots that the receiver never frees (in a run that ends the executor counts them)."""
+    run = case.run
+    frees = _issued(run, ir.Free, number, 0)
+    if not run.blocked or run.compiled.target.frees_at != "tfree" or len(frees) >= len(pops):
+        return
+    op = pops[len(frees)]
+    detail = f"{ring}: {plural(len(pops), 'message')} popped, {len(frees)} freed: a push waits for the slot for ever"
+    cause = ("707", ring.sender, ring.id)
+    yield Fact("707", op.stmt.span, (("detail", detail),), (), cause, operations=(at(op),), faults=hung(run))
 
 
 # ------------------------------------------------------------------------------------------------ slots
