@@ -21,6 +21,9 @@ from fencepost.prove.obligations import Obligation
 from fencepost.prove.routes import Guide
 from fencepost.prove.symbolic import NotClosed
 
+_OTHERS = (Row.PIPELINE, Row.SKEW, Row.TRANSLATION)
+"""Rows about another program than the one that is given."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowResult:

@@ -120,7 +120,7 @@ def _label(kind: str, source: Step, target: Step) -> object:
 
 
 def concrete(kernel: Closed, values: dict[str, int], table: FunctionTable) -> ConcreteRun | None:
-    """Evaluate all events for the given parameter values; None if a value is not known or the run is too long.
+    """Evaluate all events for the given parameter values; None if a value is unknown or bad, or the run is too long.
 
     Raises:
         AssertionError: the closed forms differ from what the executor issues; a defect of this prover.
@@ -134,8 +134,10 @@ def concrete(kernel: Closed, values: dict[str, int], table: FunctionTable) -> Co
         try:
             found = _agent(kernel, trace.events, parameters, functions, totals)
             program = compiled.program(agent)
-            issued, _ = issue(compiled, program, tuple(values[p] for p in compiled.parameters), table, 20 * _LIMIT)
+            issued, bad = issue(compiled, program, tuple(values[p] for p in compiled.parameters), table, 20 * _LIMIT)
         except (Unevaluated, LimitReached, _TooLong):
+            return None
+        if bad:
             return None
         got = [(s.event.site, s.arguments, s.task) for s in found]
         assert got == issued, f"closed form of {agent} differs from its issue order at {values}"

@@ -137,6 +137,8 @@ def _meetings(kernel: Closed, events: list[Event]) -> Iterator[Obligation]:
 
 def _rings(kernel: Closed, events: list[Event]) -> Iterator[Obligation]:
     messages = [e for e in events if isinstance(e.stmt, (ir.Push, ir.Pop, ir.Free))]
+    if kernel.resolver.rings and kernel.compiled.target.frees_at == "tfree":
+        yield from _lifetimes(kernel, events)
     for number, ring in enumerate(kernel.resolver.rings):
         span = ring.declared.span
         if kernel.compiled.kernel.credits != "per_slot":
@@ -157,12 +159,14 @@ def _rings(kernel: Closed, events: list[Event]) -> Iterator[Obligation]:
 
 
 def _ring(kernel: Closed, name: str, taking: tuple[int, int], slots: int, events: list[Event]) -> Iterator[Obligation]:
+    release = "free" if kernel.compiled.target.frees_at == "tfree" else "pop"
     kinds: dict[type, list[Event]] = {
         k: [e for e in events if isinstance(e.stmt, k)] for k in (ir.Push, ir.Pop, ir.Free)
     }
+    if release == "pop":
+        kinds[ir.Free] = []  # a tfree does nothing
     for kind in kinds.values():
         yield from _determined(name, "rings", taking, kind)
-    release = "free" if kernel.compiled.target.frees_at == "tfree" else "pop"
     for push in kinds[ir.Push]:
         for source in kinds[ir.Free if release == "free" else ir.Pop]:
             relation = _ranked(taking, (release, "push"), source, push, slots)
@@ -188,6 +192,29 @@ def _ranked(taking: tuple[int, int], keys: tuple[str, str], one: Event, other: E
         return conjoin((a.cond(chosen[0]), b.cond(chosen[1]), related))
 
     return relation
+
+
+def _lifetimes(kernel: Closed, events: list[Event]) -> Iterator[Obligation]:
+    """A popped message is not used, or freed again, after it was freed, until the name gets a new content."""
+    for free in (e for e in events if isinstance(e.stmt, ir.Free)):
+        assert isinstance(free.stmt, ir.Free)
+        value = free.stmt.value
+        for use in (e for e in events if e.agent == free.agent and _uses(kernel, e, value)):
+            one, other = pair(free, use, kernel.sums)
+            renewed = ("renew", value)
+            kept = eq(one.count(renewed), other.count(renewed))
+            conditions = (one.domain, other.domain, precedes(one.place, other.place), kept)
+            name = f"{value} is not used after its free: {at(free)}, {at(use)}"
+            yield Obligation(name, "fifo", use.stmt.span, conditions)
+
+
+def _uses(kernel: Closed, event: Event, value: str) -> bool:
+    match event.stmt:
+        case ir.Push(value=name) | ir.Free(value=name):
+            return name == value
+        case ir.DataOp(reads=reads):
+            return value not in kernel.resolver.layout.depths and any(a.name == value for a in reads)
+    return False
 
 
 def _message_round(kernel: Closed, taking: tuple[int, int], name: str, push: Event, pop: Event) -> Obligation:

@@ -7,7 +7,7 @@ trip 0, and one trip takes it from x to x + 1.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import lcm
@@ -255,10 +255,20 @@ class Walker:
         env = dict(state.env)
         own: Key = ("run", (emit.site, self._copies))
         env[own] = env.get(own, ZERO) + 1
+        for value in self._renewed(stmt):
+            env[("renew", value)] = env.get(("renew", value), ZERO) + 1
         for condition, effect in possible:
             for key in counted(effect):
                 env[key] = env.get(key, ZERO) + indicator(condition)
         return State(state.path, env, state.rings)
+
+    def _renewed(self, stmt: object) -> Iterator[str]:
+        """The popped values that an operation gives a new content."""
+        if isinstance(stmt, ir.Pop):
+            yield stmt.value
+        elif isinstance(stmt, ir.DataOp):
+            popped = {s.value for s in self.program.sites if isinstance(s, ir.Pop)}
+            yield from dict.fromkeys(a.name for a in stmt.writes if a.name in popped)
 
     # -------------------------------------------------------------------------------------------- loops
 
