@@ -225,8 +225,8 @@ def replays(kernel: ir.Kernel, finding: Finding) -> bool:
             return True
     if finding.code in SILENT:
         return True
-    if finding.code == "206":
-        return any(kind in ("leftover", "counts") for kind, _ in seen)
+    if finding.code in ("206", "601"):  # what the counts show belongs to their rows too
+        return any(kind in ("leftover", "counts", "hang") for kind, _ in seen)
     return any(finding.row in rows or finding.row is Row.BOUNDARY for _, rows in seen)
 
 
