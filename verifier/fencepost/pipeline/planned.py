@@ -86,10 +86,11 @@ def _last_uses(units: list[_Unit]) -> None:
         for later, other in enumerate(units[place + 1 :], place + 1):
             if any(a.buffer in written for a in other.text.reads):
                 unit.last_use = later
-            if unit.copies and any(a.buffer in written for a in other.text.writes):
-                raise Unplanned(
-                    f"{unit.text.label} and {other.text.label} write one buffer, which the compiler rejects"
-                )
+            again = [a for a in other.text.writes if a.buffer in written] if unit.copies else []
+            if any(a.rough for a in again):
+                raise Unplanned(f"whether {other.text.label} writes {again[0].buffer} again is not known")
+            if again:
+                raise Unplanned(f"{unit.text.label} and {other.text.label} write one buffer; the compiler rejects that")
 
 
 def _binds_of_copies(units: list[_Unit]) -> None:

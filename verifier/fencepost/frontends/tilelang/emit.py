@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fencepost import ir
+from fencepost.frontends.tilelang.implied import implied
 from fencepost.frontends.tilelang.layout import layout
 from fencepost.frontends.tilelang.merge import simplified
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Number, Op, Pipe, Region, Tensor
@@ -176,11 +177,13 @@ class _Emitter:
                 body.append(ir.Unsupported(f"{key} is not a list of constants", span=node.span))
         self.pipe = outer
 
+        notes = node.notes if node.raw else {**implied(node), **node.notes}
+
         def listed(key: str) -> tuple[int, ...] | None:
-            value = node.notes.get(key)
+            value = notes.get(key)
             return value if isinstance(value, tuple) else None
 
-        stages = node.notes.get("num_stages")
+        stages = notes.get("num_stages")
         return ir.Pipelined(
             node.var,
             node.start,

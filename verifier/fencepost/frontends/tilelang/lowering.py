@@ -175,7 +175,7 @@ class Lowering(PipelineNotes):
             notes, problems = self._raw_notes(call)
             if notes or problems:
                 first, last, _ = self._bounds(call)
-                return [self._pipe(node, names, (first, last), notes, problems)]
+                return [self._pipe(node, names, (first, last), notes, problems, raw=True)]
         start, stop, step = (n.expr for n in self._bounds(call))
         if word == "range" and isinstance(start, ir.Int) and isinstance(stop, ir.Int) and isinstance(step, ir.Int):
             values = range(start.value, stop.value, step.value or 1)
@@ -248,10 +248,16 @@ class Lowering(PipelineNotes):
         raw, more = self._raw_notes(call)
         low = self.evaluator.number(start) if start is not None else Number(ir.Int(0), True)
         high = self.evaluator.number(stop) if stop is not None else Number(ir.Int(0), True)
-        return self._pipe(node, names, (low, high), notes | raw, [*problems, *more])
+        return self._pipe(node, names, (low, high), notes | raw, [*problems, *more], raw=bool(raw))
 
     def _pipe(
-        self, node: ast.For, names: list[str], bounds: tuple[Number, Number], notes: Notes, problems: list[str]
+        self,
+        node: ast.For,
+        names: list[str],
+        bounds: tuple[Number, Number],
+        notes: Notes,
+        problems: list[str],
+        raw: bool,
     ) -> Pipe:
         name = names[0] if names else "_"
         var = self.fresh_name(name.strip("_") or "i")
@@ -263,7 +269,7 @@ class Lowering(PipelineNotes):
         self.evaluator.scope, self.evaluator.variables, self.in_pipeline = outer, variables, in_pipeline
         start, stop = bounds
         sure = start.static and stop.static
-        return Pipe(var, start.expr, stop.expr, body, self.source.span(node), notes, tuple(problems), sure)
+        return Pipe(var, start.expr, stop.expr, body, self.source.span(node), notes, tuple(problems), sure, raw)
 
 
 def _targets(target: ast.expr) -> list[str]:

@@ -24,6 +24,7 @@ def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
     names: list[str] = []
     barrier = False
     uses: dict[str, None] = {}
+    conditional = False
     work: list[tuple[Node, bool, Extents]] = [(n, True, extents) for n in nodes]
     while work:
         node, surely, ranges = work.pop(0)
@@ -44,6 +45,7 @@ def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
             case Branch(arms, orelse):
                 conditions = [c for c, _ in arms if c is not None]
                 uses.update(dict.fromkeys(node.uses))
+                conditional = conditional or bool(conditions)
                 reads += [spread(r, ranges) for c in conditions for r in c.loads]
                 inner = [n for _, body in arms for n in body] + list(orelse)
                 work = [(n, surely and not conditions, ranges) for n in inner] + work
@@ -54,7 +56,7 @@ def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
                 return node
     single = set(names)
     name = single.pop() if len(single) == 1 else "parallel"
-    return Op(name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)), span, barrier, tuple(uses))
+    return Op(name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)), span, barrier, tuple(uses), conditional)
 
 
 def _vague(region: Region) -> bool:

@@ -53,14 +53,19 @@ class _Reader:
         kernels: list[ir.Kernel] = []
         assumptions: dict[str, tuple[str, ...]] = {}
         names: set[str] = set()
+        errors: list[InputError] = []
         for found in self._kernels():
-            read_kernel, assumed = self._read(found, names)
+            try:
+                read_kernel, assumed = self._read(found, names)
+            except RecursionError:
+                errors.append(self.source.error(found.node, f"{found.node.name} is nested too deeply to be read"))
+                continue
             if read_kernel is not None:
                 names.add(read_kernel.name)
                 kernels.append(read_kernel)
                 if assumed:
                     assumptions[read_kernel.name] = assumed
-        return ReadResult(tuple(kernels), (), assumptions)
+        return ReadResult(tuple(kernels), tuple(errors), assumptions)
 
     def _kernels(self) -> Iterator[_Found]:
         stack: list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]] = [(self.module, ())]
@@ -141,6 +146,9 @@ class _Reader:
 
     def _assumed(self, result: ir.Kernel, lowering: Lowering) -> tuple[str, ...]:
         texts = list(lowering.assumed)
+        loops = [n for s in result.body for n in ir.walk(s) if isinstance(n, ir.Pipelined)]
+        if any(loop.async_producers for loop in loops):
+            texts.append("copies from global to shared memory are asynchronous, as on a CUDA target")
         used = {n.id for s in result.body for n in ir.walk(s) if isinstance(n, ir.Name)}
         used |= {n.function for s in result.body for n in ir.walk(s) if isinstance(n, ir.Call)}
         for name, line in lowering.evaluator.unknowns.items():

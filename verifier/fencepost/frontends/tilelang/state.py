@@ -18,8 +18,8 @@ class State(ABC):
     """`evaluator` holds the scope; `assumed` collects what was taken for granted.
 
     `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
-    `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline; `lets` are
-    the scalars that have names of their own.
+    `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline;
+    `lets` are the scalars that have names of their own.
     """
 
     source: Source

@@ -112,7 +112,10 @@ Value: TypeAlias = Tensor | Region | Number | Plain | Several | Function | Opaqu
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One operation on regions.  `barrier`: synchronises and does nothing else.  `uses`: named scalars in its text."""
+    """One operation on regions.
+
+    `barrier`: synchronises and does nothing else.  `uses`: named scalars in its text.  `conditional`: has a branch.
+    """
 
     name: str
     reads: tuple[Region, ...]
@@ -120,6 +123,7 @@ class Op:
     span: ir.Span
     barrier: bool = False
     uses: tuple[str, ...] = ()
+    conditional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,10 @@ class Loop:
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
-    """A pipelined loop.  `problems` say which annotations could not be read."""
+    """A pipelined loop.
+
+    `problems` say which annotations could not be read.  `raw`: the annotations are those of the pass itself.
+    """
 
     var: str
     start: ir.Expr
@@ -167,6 +174,7 @@ class Pipe:
     notes: dict[str, tuple[int, ...] | int]
     problems: tuple[str, ...] = ()
     sure: bool = True
+    raw: bool = False
 
 
 @dataclass(frozen=True, slots=True)
