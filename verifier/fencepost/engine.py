@@ -9,25 +9,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
-from fencepost import ir
+from fencepost import ir, prover
 from fencepost.applicability import applicable
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.options import CheckOptions
-from fencepost.passes.decisive import Decisive
-from fencepost.passes.strides import Strides
-from fencepost.passes.unique import UniqueLoops
 from fencepost.printer import print_expr
-from fencepost.prove.explore import Exploration, explore
+from fencepost.prover import Proof
 from fencepost.refutation import finding, refutation
 from fencepost.search import Outcome, Search
 from fencepost.skew_row import skew_row
 from fencepost.translation import compare
 from fencepost.verdicts import overall
+
+_CANDIDATES = 8  # of the prover, replayed per kernel
 
 
 @dataclass(slots=True)
@@ -148,65 +146,55 @@ def serial(kernel: ir.Kernel) -> ir.Kernel:
 def _decide(
     kernel: ir.Kernel, compiled: Compiled, rows: Sequence[Row], decision: _Decision, deadline: float, prove: bool
 ) -> None:
-    outcome = Search(compiled, deadline).run()
+    search = Search(compiled, deadline)
+    outcome = search.quick()
+    single = not compiled.parameters and not uses_functions(kernel)
+    proof = Proof()
+    if prove and not single and outcome.tried and not outcome.facts:
+        proof = prover.prove(compiled, rows, deadline)  # nearly always the end of it: no need to run more shapes
+        _replay(search, proof)
+    if not (single and outcome.exhausted) and len(proof.proved) < len(rows):
+        outcome = search.full()
     refuted = refutation(outcome)
     decision.findings += refuted.findings
     for row, told in refuted.rows.items():
+        if row in proof.proved and row is not Row.BOUNDARY:
+            raise AssertionError(f"row {row.id} is proved, and a run refutes it: {told}")
         decision.decide(row, Verdict.REFUTED, told)
     open_rows = [row for row in rows if row not in decision.verdicts]
-    if outcome.tried == 0:
-        for row in open_rows:
-            decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
-        return
-    if not compiled.parameters and not uses_functions(kernel) and outcome.exhausted:
-        for row in open_rows:
-            if outcome.hung is not None and row is not Row.SLOT_MAPPING:
-                decision.leave(row, "the kernel hangs: what comes after it never ran", kernel.span)
-            elif any(u.row is row for u in outcome.undecided):
-                decision.leave(row, *next((u.reason, u.span) for u in outcome.undecided if u.row is row))
-            else:
-                decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, []))
-        return
-    explored = _explore(compiled, deadline) if prove and open_rows else []
+    if prove and not single and open_rows and not (proof.proved or proof.reasons):
+        proof = prover.prove(compiled, open_rows, deadline)
     for row in open_rows:
-        if explored and all(e.proves(row) for e in explored):
-            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, explored))
+        if proof.vacuous:
+            decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
+        elif single and outcome.exhausted:
+            _only_shape(row, compiled, outcome, decision)
+        elif row in proof.proved:
+            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, proof.proved[row]))
         else:
-            decision.leave(row, _why(row, compiled, outcome, explored), kernel.span)
+            reason = proof.reasons.get(row, "not proved for all values")
+            decision.leave(row, f"{reason}; {_ran(compiled, outcome)}", kernel.span)
 
 
-def _explore(compiled: Compiled, deadline: float) -> list[Exploration]:
-    """Explore all parameter values, under every credit scheme that the kernel asks for."""
-    asked = compiled.kernel.credits
-    compiled = compile_kernel(prepared(compiled.kernel))
-    schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
-    if compiled.kernel.fifos:
-        schemes = ("per_slot", "batched") if asked == "both" else (asked,)
-    explored: list[Exploration] = []
-    for scheme in schemes:
-        explored.append(explore(compiled, deadline, credits=scheme))
-        if not explored[-1].closed:
-            break
-    return explored
+def _replay(search: Search, proof: Proof) -> None:
+    """Run the values that the prover suspects; the search makes those that fail small."""
+    seen: set[tuple[tuple[str, int], ...]] = set()
+    for values, functions in proof.candidates:
+        key = tuple(values.items())
+        if key not in seen and len(seen) < _CANDIDATES:
+            seen.add(key)
+            search.try_values(values, functions)
 
 
-def prepared(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel in the form that is proved: equivalent, but without what decides nothing."""
-    for step in (UniqueLoops(), Strides(), Decisive()):
-        kernel = step.run(kernel)
-    return kernel
-
-
-def _why(row: Row, compiled: Compiled, outcome: Outcome, explored: list[Exploration]) -> str:
-    """Why a row is unknown: what could not be decided."""
-    ran = _ran(compiled, outcome)
-    for e in explored:
-        if not e.closed:
-            return f"not proved for all values: {e.reason}; {ran}"
-        if not e.proves(row):
-            kinds = ", ".join(dict.fromkeys(str(t.fault[0]) for t in e.troubles))
-            return f"not proved for all values: a state with {kinds} may be reachable; {ran}"
-    return f"not proved for all values; {ran}"
+def _only_shape(row: Row, compiled: Compiled, outcome: Outcome, decision: _Decision) -> None:
+    """A kernel without parameters has one shape, and its run is the proof."""
+    undecided = next((u for u in outcome.undecided if u.row is row), None)
+    if outcome.hung is not None and row is not Row.SLOT_MAPPING:
+        decision.leave(row, "the kernel hangs: what comes after it never ran", compiled.kernel.span)
+    elif undecided is not None:
+        decision.leave(row, undecided.reason, undecided.span)
+    else:
+        decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, "the only shape ran clean"))
 
 
 def _ran(compiled: Compiled, outcome: Outcome) -> str:

@@ -6,20 +6,15 @@ from fencepost import ir
 from fencepost.findings import Row
 from fencepost.model.program import Compiled
 from fencepost.printer import print_expr
-from fencepost.prove.explore import Exploration
 from fencepost.search import Outcome
 
 
-def evidence(compiled: Compiled, row: Row, outcome: Outcome, explored: list[Exploration], counts: str = "") -> str:
+def evidence(compiled: Compiled, row: Row, outcome: Outcome, how: str, counts: str = "") -> str:
     """One line for a row that holds for all parameter values.
 
-    `explored` is empty if the kernel has only one shape, which was run.  `counts` are closed formulas, if known.
+    `how` says how it was shown.  `counts` are closed formulas, if known.
     """
     kernel = compiled.kernel
-    how = "the only shape ran clean"
-    if explored:
-        states = max(e.states for e in explored)
-        how = f"holds in all {states} relative states"
     match row:
         case Row.SLOT_MAPPING:
             return f"{_slots(compiled)}; {how}"
@@ -37,7 +32,8 @@ def evidence(compiled: Compiled, row: Row, outcome: Outcome, explored: list[Expl
             modes = sorted({n.mode for n in ir.walk(kernel) if isinstance(n, (ir.SetCross, ir.WaitCross))})
             return f"{', '.join(modes) or 'no cross-core modes'}; ids legal on {compiled.target.name}, sub-cores agree"
         case Row.FIFO:
-            return f"{', '.join(f'{f.name}: {print_expr(f.slots)} slots' for f in kernel.fifos)}; in order, never full for ever"
+            rings = ", ".join(f"{f.name}: {print_expr(f.slots)} slots" for f in kernel.fifos)
+            return f"{rings}; in order, never full for ever"
         case Row.PHASES:
             return f"every accumulator ends in Final and is handed back; {how}"
         case Row.PIPELINE:

@@ -1,0 +1,111 @@
+"""The prover: which rows hold for all parameter values, and which values may refute the others?
+
+Two independent methods stand behind one answer.  Exploration follows all executions in finitely many relative states;
+closed forms ask a solver about ranks and counts.  Exploration goes first, closed forms where it leaves a row open.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from fencepost import ir
+from fencepost.findings import Row, Verdict
+from fencepost.model.functions import Point
+from fencepost.model.program import Compiled, compile_kernel
+from fencepost.passes.decisive import Decisive
+from fencepost.passes.strides import Strides
+from fencepost.passes.unique import UniqueLoops
+from fencepost.prove.explore import Exploration, explore
+
+_SHARE = 0.6  # of the time that is left, for the exploration
+
+
+@dataclass(slots=True)
+class Proof:
+    """What was shown about the rows of one kernel.
+
+    `proved` maps a row to its evidence; a row that is neither there nor refuted is open, for the reason in `reasons`.
+    `candidates` are values of parameters and unknown functions that may show a fault: replay them.  `vacuous`: no
+    values satisfy the assumes.
+    """
+
+    proved: dict[Row, str] = field(default_factory=dict)
+    reasons: dict[Row, str] = field(default_factory=dict)
+    candidates: list[tuple[dict[str, int], dict[Point, int]]] = field(default_factory=list)
+    vacuous: bool = False
+
+
+def prepared(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel in the form that is explored: equivalent, but without what decides nothing."""
+    for step in (UniqueLoops(), Strides(), Decisive()):
+        kernel = step.run(kernel)
+    return kernel
+
+
+def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
+    """Prove rows for all parameter values that the assumes allow.
+
+    Args:
+        rows: the rows to decide.
+        deadline: `time.monotonic()` at which to give up.
+    """
+    proof = Proof()
+    now = time.monotonic()
+    explored = list(explorations(compiled, now + _SHARE * max(0.0, deadline - now)))
+    for exploration in explored:
+        proof.candidates += [(trouble.values, {}) for trouble in exploration.troubles]
+    for row in rows:
+        if all(e.proves(row) for e in explored):
+            states = max(e.states for e in explored)
+            proof.proved[row] = f"holds in all {states} relative states" if states else "every run is the same"
+        else:
+            proof.reasons[row] = _why(row, explored)
+    if proof.reasons:
+        _closed_forms(compiled, deadline, proof)
+    return proof
+
+
+def explorations(compiled: Compiled, deadline: float) -> Iterator[Exploration]:
+    """Explore a kernel under every credit scheme that it asks for, until one exploration does not close."""
+    asked = compiled.kernel.credits
+    schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
+    if compiled.kernel.fifos:
+        schemes = ("per_slot", "batched") if asked == "both" else (asked,)
+    simpler = compile_kernel(prepared(compiled.kernel))
+    for scheme in schemes:
+        exploration = explore(simpler, deadline, credits=scheme)
+        yield exploration
+        if not exploration.closed:
+            return
+
+
+def _why(row: Row, explored: list[Exploration]) -> str:
+    for e in explored:
+        if not e.closed:
+            return f"not proved for all values: {e.reason}"
+        if not e.proves(row):
+            kinds = ", ".join(dict.fromkeys(str(t.fault[0]) for t in e.troubles))
+            return f"not proved for all values: a state with {kinds} may be reachable"
+    return "not proved for all values"
+
+
+def _closed_forms(compiled: Compiled, deadline: float, proof: Proof) -> None:
+    """Decide what is open by closed forms; their reason stands only where exploration has none of its own."""
+    from fencepost.prove import closed_form  # imports the solver: only when it is needed
+
+    found = closed_form.prove(compiled, deadline)
+    for row in list(proof.reasons):
+        result = found.rows.get(row)
+        if result is None:
+            continue
+        for candidate in result.candidates:
+            values = dict(zip(compiled.parameters, candidate.values, strict=True))
+            proof.candidates.append((values, dict(candidate.functions)))
+        if result.verdict is Verdict.VACUOUS:
+            proof.vacuous = True
+        elif result.verdict is Verdict.PROVED:
+            proof.proved[row] = result.evidence
+            del proof.reasons[row]
