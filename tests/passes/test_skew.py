@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost import ir
+from fencepost.model.executor import Run, run
 from fencepost.model.functions import FunctionTable
 from fencepost.model.program import compile_kernel
 from fencepost.model.values import Computed, Event, Freed, Received, Sent, Values, trace
 from fencepost.passes.skew import MAX_NESTING, Reason, Skew, SkewError
+from fencepost.passes.skew.identity import mark
 from fencepost.passes.skew.loops import Schedule, depth_for
 from fencepost.rewrite import copy, rebuild
 
@@ -301,6 +303,10 @@ def kernels(draw: st.DrawFn) -> ir.Kernel:
         parts[0] = [ir.Assign("a", address), op("make", push.value, at=row)]
         parts[2] = [*parts[2][:1], op("store", None, "p", at=row), *parts[2][1:]]
     body = (*parts[0], first, *middle, second, *parts[2])
+    if draw(st.integers(0, 2)) == 0:  # a second round trip
+        more = draw(st.lists(statements(), max_size=2))
+        body = (*body, ir.Push(draw(st.sampled_from(TILES)), "vector"), *more, ir.Pop("r", "vector"))
+        body = (*body, op("store", None, draw(st.sampled_from(["r", *TILES]))))
     trip, stage = draw(st.integers(2, 9)), draw(st.integers(2, 5))
     loop = pipeline(body, trip, stage, draw(st.integers(-2, 2)), draw(st.sampled_from([-2, 1, 3])))
     after = op("end", None, *draw(st.lists(st.sampled_from(TILES), max_size=3)), at=(draw(scalars()),))
@@ -346,3 +352,42 @@ def test_random_loops_compute_the_same(before: ir.Kernel) -> None:
     assert was[1] == now[1]  # same messages in the same order
     assert was[2] == now[2]
     assert was[0] == now[0]  # same stored results, store by store
+
+
+@settings(max_examples=200, deadline=None)
+@given(kernels())
+def test_random_grouped_loops_compute_the_same(before: ir.Kernel) -> None:
+    grouped = Skew(group=True).run(before)
+    values = Values()
+    assert results(before, values) == results(grouped.kernel, values)
+
+
+@settings(max_examples=60, deadline=None)
+@given(kernels())
+def test_random_loops_and_a_peer_in_the_executor(before: ir.Kernel) -> None:
+    """Same messages in the same order on every ring, same operations on every core, and nothing hangs."""
+    loop = next(s for s in body_of(before) if isinstance(s, ir.For) and s.stage is not None)
+    assert isinstance(loop.start, ir.Int)
+    assert isinstance(loop.stop, ir.Int)
+    assert isinstance(loop.step, ir.Int)
+    take, give = ir.Pop("z", "cube"), ir.Push("z", "cube")
+    messages = [s for s in loop.body if isinstance(s, ir.Push | ir.Pop)]
+    answer = tuple(take if isinstance(s, ir.Push) else give for s in messages)
+    trips = len(range(loop.start.value, loop.stop.value, loop.step.value))
+    server = ir.Section("vector", (ir.For("i", ir.Int(0), ir.Int(trips), ir.Int(1), answer),))
+    rings = tuple(replace(f, slots=ir.Int(64)) for f in FIFOS)
+    pair = replace(before, target="a3", fifos=rings, body=(*before.body, server))
+    marked = mark(pair).kernel
+    was, now = run(marked, {}), run(Skew().run(marked).kernel, {})
+    for result in (was, now):
+        assert not result.blocked
+        assert {f.kind for f in result.message_faults} <= {"round"}  # the marks of both ends differ
+    assert [[op.task for op in ring] for ring in (*was.pushes, *was.pops)] == [
+        [op.task for op in ring] for ring in (*now.pushes, *now.pops)
+    ]
+    assert done(was) == done(now)
+
+
+def done(result: Run) -> dict[int | None, int]:
+    """How often each operation of the text ran; recomputed scalars are none."""
+    return Counter(op.task for op in result.order if isinstance(op.stmt, ir.DataOp))

@@ -205,7 +205,7 @@ class _Rewriter:
         start, stop = constant(loop.start, self.constants), constant(loop.stop, self.constants)
         trip = None if start is None or stop is None or step is None else trip_count(start, stop, step)
 
-        halves = split(loop, self.flows)
+        halves = split(loop, self.flows, live)
         found = set(halves.reasons)
         if stage == 1:
             found.add(Reason.STAGE_ONE)

@@ -56,6 +56,9 @@ def split_group(loop: ir.For, flows: Flows) -> Group | str:
     tail = [i for i in rest if i > last_push]
     defined = frozenset[str]().union(*(body.flows[i].may for i in lead))
     recomputed: set[int] = set()
+    twice = sorted(defined & frozenset[str]().union(*(body.flows[i].may for i in tail)))
+    if twice:
+        return f"{twice[0]} is computed before the first pop and again after the last push"
     for i in tail:
         for name in sorted(body.flows[i].exposed & defined):
             sources, from_before = body.reaching(name, i)

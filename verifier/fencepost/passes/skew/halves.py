@@ -31,13 +31,14 @@ class Halves:
     """The two halves of a loop body as statement indices; `recomputed` are in both.
 
     `reasons`: what forbids the skew, in the order of `Reason`.  `culprits` maps a reason to the names behind it.
-    `carried`: loop-carried names.
+    `carried`: loop-carried names.  `results`: names read after the loop whose last value the produce half computes.
     """
 
     produce: tuple[int, ...]
     consume: tuple[int, ...]
     recomputed: tuple[int, ...]
     carried: frozenset[str]
+    results: frozenset[str]
     reasons: tuple[Reason, ...]
     culprits: dict[Reason, tuple[str, ...]] = field(default_factory=dict)
 
@@ -100,10 +101,10 @@ def _pure(value: ir.Expr) -> bool:
     return True
 
 
-def split(loop: ir.For, flows: Flows) -> Halves:
+def split(loop: ir.For, flows: Flows, live: frozenset[str]) -> Halves:
     """Split the body of a cross-core loop (see `has_pair`) into its produce and consume halves.
 
-    The bounds and the stage of the loop are not looked at here.
+    `live` are the names that are read after the loop.  Bounds and stage of the loop are not looked at here.
     """
     body = Body(loop.body, flows)
     messages = [i for i, s in enumerate(loop.body) if isinstance(s, ir.Push | ir.Pop)]
@@ -144,11 +145,22 @@ def split(loop: ir.For, flows: Flows) -> Halves:
                     else:
                         recomputed |= again
 
+    results: set[str] = set()
+    for name in sorted(live & body.whole.may):
+        # The value after the loop: of this iteration, or of an earlier one if all definitions are conditional.
+        earlier, from_before = body.reaching(name, len(loop.body))
+        ahead = {j in produce and j not in recomputed for j in (body.definers[name] if from_before else earlier)}
+        if ahead == {True, False}:
+            blame(Reason.CARRIED_OVER, name)
+        elif ahead == {True}:
+            results.add(name)
+
     return Halves(
         tuple(sorted(produce)),
         tuple(sorted({*rest, *recomputed})),
         tuple(sorted(recomputed)),
         body.whole.exposed & body.whole.may,
+        frozenset(results),
         tuple(reason for reason in Reason if reason in culprits),
         {reason: tuple(what) for reason, what in culprits.items()},
     )

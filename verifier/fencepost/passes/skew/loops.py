@@ -97,9 +97,8 @@ def emit(
     defined = {
         id(half): [n for n in sorted(flows.of_all(half).may) if _IDENTIFIER.fullmatch(n)] for half in (produce, consume)
     }
-    in_consume = set(defined[id(consume)])
-    kept = {name for name in in_consume if name in halves.carried or name in live}
-    kept_by_producer = {name for name in defined[id(produce)] if name in live and name not in in_consume}
+    kept = {name for name in defined[id(consume)] if name in halves.carried or name in live - halves.results}
+    kept_by_producer = {name for name in defined[id(produce)] if name in halves.results}
     used = kept | kept_by_producer
 
     def copies(half: list[ir.Stmt], value: ir.Expr) -> list[ir.Stmt]:
