@@ -179,6 +179,15 @@ def test_value_read_after_the_loop_is_that_of_the_last_iteration() -> None:
     ]  # fmt: skip
 
 
+def test_value_after_the_loop_that_either_half_may_compute() -> None:
+    again = ir.If(((ir.Compare(ir.Call("f", (I,)), (("<", ir.Int(0)),)), (op("redo", "s"),)),))
+    body = (*produce(), *consume(), again)
+    (outcome,) = Skew().run(cube(pipeline(body, 4, 2), op("last", None, "s"))).loops
+    assert outcome.reasons == (Reason.CARRIED_OVER,)
+    (outcome,) = Skew().run(cube(pipeline(body, 4, 2))).loops
+    assert outcome.action == "skewed"
+
+
 def test_new_names_avoid_every_name_of_the_kernel() -> None:
     kernel = cube(pipeline((*produce(), *consume()), 2, 2), parameters=("s_1",), buffers=(ir.Buffer("p_1", "Vec"),))
     names = {s.value for s in ir.walk(Skew().run(kernel).kernel) if isinstance(s, ir.Push | ir.Pop)}
