@@ -114,6 +114,7 @@ class _Builder:
                 self.node.async_stages,
                 self.node.async_producers,
                 self.node.async_producer_groups,
+                self.node.replayable,
             ),
             first.value if first is not None else None,
             variable=self.node.var,

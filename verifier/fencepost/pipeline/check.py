@@ -6,12 +6,15 @@ from dataclasses import replace
 
 from fencepost import ir
 from fencepost.findings import Row, Undecided, Verdict
+from fencepost.pipeline.accept import resolve
 from fencepost.pipeline.build import build
 from fencepost.pipeline.counts import trips_of
 from fencepost.pipeline.forms import Unreadable
 from fencepost.pipeline.model import Loop
 from fencepost.pipeline.planned import Unplanned, plan_stages
 from fencepost.pipeline.result import PipelineFault, PipelineResult
+from fencepost.pipeline.schedule import Plan
+from fencepost.pipeline.suggest import Suggestion, suggest
 from fencepost.pipeline.surroundings import find
 from fencepost.pipeline.trips import Trips
 from fencepost.pipeline.verify import verify
@@ -82,3 +85,23 @@ def _certain(result: PipelineResult) -> PipelineResult:
 def pipelines(kernel: ir.Kernel) -> tuple[ir.Pipelined, ...]:
     """The annotated loops of a kernel, in text order."""
     return tuple(node for node in ir.walk(kernel) if isinstance(node, ir.Pipelined))
+
+
+def plan_of(loop: ir.Pipelined, kernel: ir.Kernel) -> Plan | None:
+    """What the compiler makes of a loop, for showing it; None if the loop is rejected or could not be read."""
+    try:
+        model = build(loop, find(loop, kernel))
+        if loop.stage is None and loop.order is None and loop.num_stages is not None:
+            model = plan_stages(model)
+    except (Unreadable, Unplanned):
+        return None
+    return resolve(model).plan
+
+
+def suggestion_for(loop: ir.Pipelined, kernel: ir.Kernel) -> Suggestion | None:
+    """The nearest right annotation of a loop; None if it is right, could not be read, or none was found."""
+    around = find(loop, kernel)
+    try:
+        return suggest(build(loop, around), trips_of(loop, around))
+    except Unreadable:
+        return None
