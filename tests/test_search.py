@@ -98,6 +98,26 @@ def test_many_parameters_stay_within_the_budget() -> None:
     assert len(one.candidates) < 5_000
 
 
+def test_parameters_that_make_no_difference_stay_put() -> None:
+    text = """
+    kernel few(n, unused, even, other):
+        assume n >= 0
+        assume unused >= 5
+        assume even % 4 == 2
+        assume other != 0
+        k = n + 1
+
+        section cube:
+            for t in range(k):
+                matmul x <- a @ M
+    """
+    one = search(text)
+    outcome = one.run()
+    assert outcome.exhausted and outcome.clean == outcome.tried > 30
+    assert {values[1] for values in one.candidates} == {5}
+    assert any(values[2] == 6 for values in one.candidates)
+
+
 # ------------------------------------------------------------------------------------------------ candidates
 
 

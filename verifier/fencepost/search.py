@@ -29,6 +29,7 @@ from fencepost.model.program import Compiled, ModelError, compile_kernel
 from fencepost.model.shapes import TABLES, Shape, allowed, bounds, candidates, loop_inputs, smaller, uses_functions
 
 _LIMIT = 60_000  # instructions per agent and shape
+_PER_SHAPE, _PER_NODE = 50, 4  # what a run costs beside its operations, and a new kernel per node of its IR
 _QUICK = 14  # shapes of the quick phase
 _QUICK_TABLES = 4  # fillings of unknown functions in the quick phase
 _SEARCH = 250_000  # operations of the shapes
@@ -121,6 +122,7 @@ class Search:
         self.edits: list[tuple[Hashable, ir.Kernel]] = []
         self.families = Families(compiled)
         self.silent = Silent(compiled.kernel)
+        self.nodes = sum(1 for _ in ir.walk(compiled.kernel))
         self.functions = uses_functions(compiled.kernel)
         self.done: set[Shape] = set()
         self.spent: dict[str, int] = {"search": 0, "repair": 0, "tail": 0}
@@ -247,7 +249,8 @@ class Search:
         except LimitReached:
             self.spent[account] += _LIMIT // 10
             return None
-        self.spent[account] += sum(len(ops) for r in runs for ops in r.issued.values()) + 10
+        fixed = _PER_SHAPE + 2 * sum(len(program.sites) for program in compiled.programs)
+        self.spent[account] += sum(len(ops) for r in runs for ops in r.issued.values()) + fixed
         if compiled is self.compiled:
             for channel in runs[0].channels:
                 self.family_of.setdefault(str(channel), self.families.of(channel))
@@ -355,7 +358,9 @@ class Search:
         samples = [witness, *_samples(self.compiled, witness)]
 
         def runner(kernel: ir.Kernel) -> Iterator[list[Run]]:
-            compiled = compile_kernel(kernel)
+            compiled = self.compiled if kernel is self.compiled.kernel else compile_kernel(kernel)
+            if compiled is not self.compiled:
+                self.spent["repair"] += _PER_NODE * self.nodes
             for shape in samples:
                 if self.spent["repair"] > _REPAIRS:
                     raise ModelError("no budget left for repairs", kernel.span)

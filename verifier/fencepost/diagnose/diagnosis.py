@@ -8,6 +8,7 @@ from dataclasses import replace
 from fencepost import ir
 from fencepost.diagnose.boundary import guards
 from fencepost.diagnose.case import Case
+from fencepost.diagnose.edits import core_of
 from fencepost.diagnose.hangs import cycle, hangs
 from fencepost.diagnose.messages import messages
 from fencepost.diagnose.pairing import modes, pairings
@@ -29,7 +30,7 @@ def diagnose(case: Case) -> Iterator[Fact]:
     """
     run = case.run
     found = list(values(run))
-    if (run.blocked or run.leftovers or run.races) and case.known(case.repairs.before) is None:
+    if _between_cores(run) and case.known(case.repairs.before) is None:
         found += guards(case)
     found += slots(case)
     found += pairings(case)
@@ -52,6 +53,18 @@ def diagnose(case: Case) -> Iterator[Fact]:
             case.aliases.append((fact.cause, cause))
             fact = replace(fact, cause=cause)
         yield fact
+
+
+def _between_cores(run: Run) -> bool:
+    """Whether cube and vector disagree in some way: only then can the control of one side differ from the other's."""
+    if any(run.channels[left.channel].kind != "flag" for left in run.leftovers):
+        return True
+    if any(core_of(r.first.effect.agent) != core_of(r.second.effect.agent) for r in run.races):
+        return True
+    return any(
+        b.reason in ("push", "pop") or (b.reason == "channel" and run.channels[b.on[0]].kind != "flag")
+        for b in run.blocked
+    )
 
 
 class Silent:

@@ -105,8 +105,13 @@ def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
     count = len(ranges)
     if count == 0:
         return [()]
-    limit = _SUMS.get(count, 3 if count <= _MANY else 2)
     axes = [_axis(low, high) for low, high in ranges]
+    used = _used(compiled)
+    for i, parameter in enumerate(compiled.parameters):
+        if parameter not in used:
+            axes[i] = sorted(axes[i], key=lambda v: (abs(v), v))[:1]
+    count = sum(parameter in used for parameter in compiled.parameters)
+    limit = _SUMS.get(max(count, 1), 3 if count <= _MANY else 2)
     near = [sorted(axis, key=lambda v: (abs(v), v))[:3] for axis in axes]
     offsets = [abs(few[0]) if few else 0 for few in near]
     found = set(_sums(axes, offsets, limit))
@@ -116,11 +121,39 @@ def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
     return sorted(found, key=lambda v: (sum(map(abs, v)), v))
 
 
+def _used(compiled: Compiled) -> set[str]:
+    """The names that make a difference: the text or an assume that is more than a bound mentions them."""
+    kernel = compiled.kernel
+    pending: list[ir.Node] = [*kernel.body, *kernel.buffers, *kernel.fifos, *kernel.rings]
+    pending += (a for a in kernel.assumes if not _is_bound(a))
+    found: set[str] = set()
+    while pending:
+        for node in ir.walk(pending.pop()):
+            name = node.id if isinstance(node, ir.Name) else node.name if isinstance(node, ir.Item) else ""
+            if name and name not in found:
+                found.add(name)
+                value = compiled.scalars.get(name)
+                pending += compiled.tuples.get(name, ()) if value is None else (value,)
+    return found
+
+
+def _is_bound(assume: ir.Expr) -> bool:
+    """Whether an assume compares one name with constants, so that `bounds` says all of it."""
+    if not isinstance(assume, ir.Compare) or any(op == "!=" for op, _ in assume.rest):
+        return False
+    sides = (assume.first, *(side for _, side in assume.rest))
+    numbers = sum(isinstance(s, ir.Int) or (isinstance(s, ir.Unary) and isinstance(s.operand, ir.Int)) for s in sides)
+    return numbers == len(sides) - 1 and sum(isinstance(s, ir.Name) for s in sides) == 1
+
+
 def smaller(compiled: Compiled, values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """All parameter values before `values` in the order of shapes, from -2 on where no assume bounds them below."""
     total = sum(map(abs, values))
-    axes = []
-    for parameter in compiled.parameters:
+    axes, used = [], _used(compiled)
+    for parameter, value in zip(compiled.parameters, values, strict=True):
+        if parameter not in used:
+            axes.append(range(value, value + 1))
+            continue
         low, high = bounds(compiled, parameter)
         start = low if low is not None else (min(-2, high) if high is not None else -2)
         axes.append(range(max(start, -total), min(total if high is None else high, total) + 1))
