@@ -60,7 +60,8 @@ def test_exit_status(report: Report, status: ExitStatus) -> None:
 
 
 def test_the_row_of_a_code() -> None:
-    assert [row_of(f"{n}01") for n in range(1, 10)] == list(Row)
+    without_codes = (Row.SKEW, Row.TRANSLATION)
+    assert [row_of(f"{n}01") for n in range(1, 10)] == [row for row in Row if row not in without_codes]
     assert row_of("001") is None
 
 

@@ -17,9 +17,12 @@ from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Ver
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.options import CheckOptions
+from fencepost.passes.serial import Serial
+from fencepost.pipeline_row import pipeline_row
 from fencepost.printer import print_expr
 from fencepost.prover import Proof
 from fencepost.refutation import finding, refutation
+from fencepost.row_result import RowResult
 from fencepost.search import Outcome, Search
 from fencepost.skew_row import skew_row
 from fencepost.translation import compare
@@ -46,6 +49,11 @@ class _Decision:
         self.decide(row, Verdict.UNKNOWN, reason)
         self.unknown.append(Undecided(row, reason, span))
 
+    def take(self, row: Row, result: RowResult) -> None:
+        self.decide(row, result.verdict, result.evidence)
+        self.findings += result.findings
+        self.unknown += result.unknown
+
 
 def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
     """Check one valid kernel.
@@ -59,7 +67,7 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
     """
     started = time.monotonic()
     variant = specialise(kernel, options)
-    compiled = compile_kernel(serial(variant))
+    compiled = compile_kernel(Serial().run(variant))
     decision = _Decision()
     rows = applicable(variant)
     if any(k.name == kernel.name for k in options.before):
@@ -69,17 +77,21 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
             decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row])
     open_rows = [row for row in rows if rows[row]]
     if compiled.unsupported:
+        first = compiled.unsupported[0]
         for row in open_rows:
-            first = compiled.unsupported[0]
-            reason = f"line {first.span.line} could not be read: {first.reason}"
-            decision.leave(row, reason, first.span)
+            if row is not Row.PIPELINE:
+                reason = f"line {first.span.line} could not be read: {first.reason}"
+                decision.leave(row, reason, first.span)
     else:
-        written: list[Row] = [row for row in open_rows if row not in (Row.SKEW, Row.TRANSLATION)]
-        _decide(variant, compiled, written, decision, started + options.timeout, options.prove)
+        serial, deadline = compiled.kernel, started + options.timeout
+        written: list[Row] = [row for row in open_rows if row not in _APART]
+        _decide(variant, compiled, written, decision, deadline, options.prove)
         if Row.SKEW in rows:
-            _after_skew(variant, options, decision, started + options.timeout)
+            _after_skew(serial, options, decision, deadline)
         if Row.TRANSLATION in rows:
-            _translation(variant, options, decision, started + options.timeout)
+            _translation(serial, options, decision, deadline)
+    if Row.PIPELINE in rows:
+        decision.take(Row.PIPELINE, pipeline_row(variant))
     checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
     return KernelReport(
         name=kernel.name,
@@ -95,6 +107,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
         unknown=tuple(decision.unknown),
     )
 
+
+_APART = (Row.SKEW, Row.TRANSLATION, Row.PIPELINE)  # rows that are not about the kernel's runs as it is written
 
 _NOTHING = {
     Row.SLOT_MAPPING: "no slot or event id depends on an index",
@@ -116,31 +130,6 @@ def specialise(kernel: ir.Kernel, options: CheckOptions) -> ir.Kernel:
     fixed = tuple(ir.Compare(ir.Name(name), (("==", ir.Int(value)),)) for name, value in options.values)
     target = options.target if options.target is not None else kernel.target
     return replace(kernel, target=target, assumes=(*kernel.assumes, *fixed, *options.assume))
-
-
-def serial(kernel: ir.Kernel) -> ir.Kernel:
-    """Annotated pipelines as the serial loops that they must equal; their schedule is judged in its own row."""
-
-    def body(stmts: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        return tuple(statement(s) for s in stmts)
-
-    def statement(stmt: ir.Stmt) -> ir.Stmt:
-        match stmt:
-            case ir.Pipelined():
-                return ir.For(stmt.var, stmt.start, stmt.stop, ir.Int(1), body(stmt.body), span=stmt.span)
-            case ir.For():
-                return replace(stmt, body=body(stmt.body))
-            case ir.If():
-                branches = tuple((c, body(b)) for c, b in stmt.branches)
-                return replace(stmt, branches=branches, orelse=body(stmt.orelse))
-        return stmt
-
-    if not any(isinstance(n, ir.Pipelined) for n in ir.walk(kernel)):
-        return kernel
-    items = tuple(
-        replace(item, body=body(item.body)) if isinstance(item, ir.Section) else statement(item) for item in kernel.body
-    )
-    return replace(kernel, body=items)
 
 
 def _decide(
@@ -206,7 +195,7 @@ def _ran(compiled: Compiled, outcome: Outcome) -> str:
 def _translation(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
     """The row that compares the kernel with the text before a transformation."""
     before = next(k for k in options.before if k.name == kernel.name)
-    result = compare(specialise(before, options), kernel, deadline)
+    result = compare(Serial().run(specialise(before, options)), kernel, deadline)
     findings = [replace(finding(seen), row=Row.TRANSLATION) for seen in result.seen]
     decision.findings += findings
     if findings:
@@ -225,7 +214,4 @@ def _after_skew(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, d
         left = max(1.0, deadline - time.monotonic())
         return check_kernel(skewed, replace(options, target=None, values=(), assume=(), timeout=left, before=()))
 
-    row = skew_row(kernel, decision.findings, check, finding, deadline)
-    decision.decide(Row.SKEW, row.verdict, row.evidence)
-    decision.findings += row.findings
-    decision.unknown += row.unknown
+    decision.take(Row.SKEW, skew_row(kernel, decision.findings, check, finding, deadline))

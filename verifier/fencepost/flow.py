@@ -81,7 +81,7 @@ class _Agent:
             case ir.Bind(name=name, value=value):
                 if not self._loops or self._loops[-1].kind != "pipelined":
                     yield Mistake(statement.span, "'bind' stands only in the body of a 'pipelined' loop")
-                yield from self._read(value)
+                yield from self._read(value, elements=True)
                 yield from self._assign(name, statement.span)
             case ir.If():
                 yield from self._if(statement)
@@ -179,8 +179,9 @@ class _Agent:
         state.reachable = False
 
     # ------------------------------------------------------------------------------------------------------- scalars
-    def _read(self, expr: ir.Expr) -> Iterator[Mistake]:
-        return self._names.check(expr, self._state.known, self._where(), self._unset, self._written.loop_variables)
+    def _read(self, expr: ir.Expr, elements: bool = False) -> Iterator[Mistake]:
+        known, loops = self._state.known, self._written.loop_variables
+        return self._names.check(expr, known, self._where(), self._unset, loops, elements)
 
     def _assign(self, name: str, span: ir.Span) -> Iterator[Mistake]:
         yield from self._target(name, span)

@@ -128,7 +128,7 @@ class Choose(Node):
 
 @dataclass(frozen=True, slots=True)
 class Call(Node):
-    """`min(...)`, `max(...)`, or an uninterpreted function: one fixed integer per argument tuple, equal on all agents."""
+    """`min(...)`, `max(...)`, or an unknown function: one fixed integer per argument tuple, equal on all agents."""
 
     function: str
     arguments: tuple[Expr, ...]
@@ -197,7 +197,8 @@ class For(Node):
 class Pipelined(Node):
     """`for var in pipelined(lo, hi, ...)`: an annotated software pipeline (checks 9xx).
 
-    A field is None where the key is absent.  `replayable` of the binds is derived, never annotated.
+    A field is None where the key is absent.  Which binds are computed again at each use is derived; `replayable`
+    (a flag per statement) overrides that.
     """
 
     var: str
@@ -210,11 +211,15 @@ class Pipelined(Node):
     async_stages: tuple[int, ...] | None = None
     async_producers: tuple[int, ...] | None = None
     async_producer_groups: tuple[int, ...] | None = None
+    replayable: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Bind(Node):
-    """`bind name = value`: a scalar alias in the body of a `Pipelined` loop."""
+    """`bind name = value`: a scalar alias in the body of a `Pipelined` loop.
+
+    In the value, and nowhere else, an `Item` may name a buffer: it stands for an element of that slot.
+    """
 
     name: str
     value: Expr

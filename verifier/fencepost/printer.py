@@ -168,7 +168,7 @@ def _for(loop: ir.For) -> str:
 
 def _pipelined(loop: ir.Pipelined) -> str:
     keys = ""
-    for key in ("stage", "order", "async_stages", "async_producers", "async_producer_groups"):
+    for key in ("stage", "order", "async_stages", "async_producers", "async_producer_groups", "replayable"):
         value: tuple[int, ...] | None = getattr(loop, key)
         if value is not None:
             keys += f", {key} = {_tuple(str(number) for number in value)}"

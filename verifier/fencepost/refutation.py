@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fencepost.findings import Finding, Row, Severity
+from fencepost.row_result import codes
 from fencepost.search import Outcome, Seen
 from fencepost.trace import trace
 from fencepost_rules.registry import rule
@@ -27,18 +28,12 @@ def refutation(outcome: Outcome) -> Refutation:
     seen = [*outcome.facts, *boundary_facts(outcome)]
     findings = tuple(finding(s) for s in sorted(seen, key=lambda s: s.fact.code))
     errors = [f for f in findings if f.severity is Severity.ERROR]
-    rows = {row: _evidence([f for f in errors if f.row is row]) for row in Row if any(f.row is row for f in errors)}
+    rows = {row: codes([f for f in errors if f.row is row]) for row in Row if any(f.row is row for f in errors)}
     boundary = [s for s in outcome.facts if s.boundary and rule(s.fact.code).severity is Severity.ERROR]
     if boundary and Row.BOUNDARY not in rows:
-        codes = ", ".join(dict.fromkeys(f"FP{s.fact.code}" for s in boundary))
-        rows[Row.BOUNDARY] = f"fails only at boundary values: see {codes} ({boundary[0].witness})"
+        named = ", ".join(dict.fromkeys(f"FP{s.fact.code}" for s in boundary))
+        rows[Row.BOUNDARY] = f"fails only at boundary values: see {named} ({boundary[0].witness})"
     return Refutation(findings, rows)
-
-
-def _evidence(errors: list[Finding]) -> str:
-    codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in errors))
-    witness = errors[0].witness
-    return codes if witness is None or not witness.values else f"{codes} ({witness})"
 
 
 def finding(seen: Seen) -> Finding:
@@ -55,9 +50,9 @@ def boundary_facts(outcome: Outcome) -> Iterator[Seen]:
     """501 and 502: a hang or a leftover that only boundary values show, unless 503 or 504 names the cause."""
     named = {s.fact.cause for s in outcome.facts if s.fact.code in ("503", "504")}
     told: set[object] = set()
-    for code, kind, codes in (("501", "hang", _HANGS), ("502", "leftover", _LEFTOVERS)):
-        sources = [s for s in outcome.facts if s.boundary and s.kind == kind and s.fact.code in codes]
-        for source in sorted(sources, key=lambda s: codes.index(s.fact.code)):
+    for code, kind, own in (("501", "hang", _HANGS), ("502", "leftover", _LEFTOVERS)):
+        sources = [s for s in outcome.facts if s.boundary and s.kind == kind and s.fact.code in own]
+        for source in sorted(sources, key=lambda s: own.index(s.fact.code)):
             fact = source.fact
             if fact.cause in named or (code, fact.cause) in told:
                 continue

@@ -210,11 +210,13 @@ class Names:
         where: str,
         unset: Collection[str] = (),
         loops: Collection[str] = (),
+        elements: bool = False,
     ) -> Iterator[Mistake]:
         """What is wrong with the names in `expr`.
 
         `known` are the integers that have a value here, `unset` the scalars that some statement of this agent assigns,
-        `loops` those of them that are loop variables.  `where` names the place in a message.
+        `loops` those of them that are loop variables.  `where` names the place in a message.  `elements`: the
+        expression may read an element of a buffer (`tile[2]`).
         """
         stack: list[ir.Node] = [expr]
         while stack:
@@ -228,7 +230,7 @@ class Names:
                     yield Mistake(node.span, "this integer does not fit into 64 bits")
                 continue
             if isinstance(node, ir.Item):
-                if node.name not in self.tuples:
+                if node.name not in self.tuples and not (elements and node.name in self.buffers):
                     yield from self._once(node.name, self._not_a_tuple(node, known))
             elif isinstance(node, ir.Field):
                 yield from self.field(node.ring, node.field, node.span)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fencepost import ir
 from fencepost.after_skew import Judgement, judge, safe_depth
@@ -13,17 +13,8 @@ from fencepost.model.program import compile_kernel
 from fencepost.model.rings import Ring, first_hang
 from fencepost.model.shapes import Shape
 from fencepost.passes.skew import LoopOutcome, Skewed, SkewError
+from fencepost.row_result import RowResult, codes
 from fencepost.search import Seen
-
-
-@dataclass(frozen=True, slots=True)
-class SkewRow:
-    """The row of a kernel after the skew: its verdict, evidence, findings, and what could not be decided."""
-
-    verdict: Verdict
-    evidence: str
-    findings: tuple[Finding, ...] = ()
-    unknown: tuple[Undecided, ...] = ()
 
 
 def skew_row(
@@ -32,7 +23,7 @@ def skew_row(
     check: Callable[[ir.Kernel], KernelReport],
     word: Callable[[Seen], Finding],
     deadline: float,
-) -> SkewRow:
+) -> RowResult:
     """Judge a kernel after the skew.
 
     Args:
@@ -45,31 +36,28 @@ def skew_row(
     try:
         judgement = judge(kernel, deadline)
     except SkewError as error:
-        return SkewRow(
+        return RowResult(
             Verdict.UNKNOWN, error.message, (), (Undecided(Row.SKEW, f"no skew: {error.message}", error.span),)
         )
     notes = [_note(word, fact, kernel) for fact in judgement.notes]
     order = [replace(word(seen), row=Row.SKEW) for seen in judgement.seen]
     if judgement.skewed.kernel == kernel or not any(o.action == "skewed" for o in judgement.skewed.loops):
         evidence = f"{judgement.evidence}; as written otherwise"
-        return SkewRow(Verdict.PROVED, evidence, tuple(notes))
+        return RowResult(Verdict.PROVED, evidence, tuple(notes))
     report = check(judgement.skewed.kernel)
     seen = {(f.code, f.span) for f in known}
     found = [_about(f, kernel, judgement) for f in report.findings if (f.code, f.span) not in seen]
     errors = [f for f in (*order, *report.findings) if f.severity is Severity.ERROR]
     findings = (*notes, *order, *found)
     if errors:
-        codes = ", ".join(dict.fromkeys(f"FP{f.code}" for f in errors))
-        first = next((f.witness for f in errors if f.witness is not None), None)
-        when = f" ({first})" if first is not None and first.values else ""
-        return SkewRow(Verdict.REFUTED, f"{codes}{when}; {judgement.evidence}", findings)
+        return RowResult(Verdict.REFUTED, f"{codes(errors)}; {judgement.evidence}", findings)
     undecided = [Undecided(Row.SKEW, u.reason, u.span) for u in report.unknown]
     if judgement.undecided is not None:
         undecided.append(Undecided(Row.SKEW, judgement.undecided, judgement.span))
     if undecided:
-        return SkewRow(Verdict.UNKNOWN, undecided[-1].reason, findings, tuple(dict.fromkeys(undecided)))
+        return RowResult(Verdict.UNKNOWN, undecided[-1].reason, findings, tuple(dict.fromkeys(undecided)))
     verdict = Verdict.VACUOUS if report.verdict is Verdict.VACUOUS else Verdict.PROVED
-    return SkewRow(verdict, judgement.evidence, findings)
+    return RowResult(verdict, judgement.evidence, findings)
 
 
 def _note(word: Callable[[Seen], Finding], fact: Fact, kernel: ir.Kernel) -> Finding:
@@ -120,6 +108,3 @@ def _batches(kernel: ir.Kernel, skewed: Skewed, deepest: LoopOutcome) -> str:
         return f"; with credits in batches depth {deepest.depth} never hangs"
     least = max((first // deepest.depth + 1) * deepest.depth, 2 * deepest.depth)
     return f"; with credits in batches depth {deepest.depth} hangs from {least} trips on"
-
-
-__all__ = ["SkewRow", "skew_row"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _STATEMENTS = get_args(ir.Stmt)
 _COMPOUND = (ir.Section, ir.For, ir.Pipelined, ir.If)
-_LISTS = ("stage", "order", "async_stages", "async_producers", "async_producer_groups")
+_LISTS = ("stage", "order", "async_stages", "async_producers", "async_producer_groups", "replayable")
 
 
 class Builder(DeclarationRules):
