@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro.context import Context, Core, Parameter
+from fencepost.frontends.pypto_pro.context import Context, Core, Parameter, TooLarge
 from fencepost.frontends.pypto_pro.environment import Budget, ConstantInterpreter
-from fencepost.frontends.pypto_pro.kernels import FoundKernel, argument_values, prefer_names
+from fencepost.frontends.pypto_pro.kernels import UNREADABLE, FoundKernel, argument_values, prefer_names
 from fencepost.frontends.pypto_pro.keys import tiling_keys
 from fencepost.frontends.pypto_pro.lowering import Lowering, read_core
 from fencepost.frontends.pypto_pro.pipeline import expand
@@ -51,10 +52,13 @@ def lower_kernel(
     try:
         kernel = _lower(source, found, name, context, budget)
     except Unreadable as problem:
-        kernel = _unread(name, problem.reason, source.span(problem.node), source.header(found.node))
-    except RecursionError:
+        header = source.header(found.node)
+        place = header if isinstance(problem.node, ast.FunctionDef) else source.span(problem.node)
+        kernel = _unread(name, problem.reason, place, header)
+    except (RecursionError, TooLarge) as problem:
+        words = "large" if isinstance(problem, TooLarge) else "deeply nested"
         span = source.header(found.node)
-        kernel = _unread(name, "the kernel is nested too deeply to be read", span, span)
+        kernel = _unread(name, f"the kernel is too {words} to be read", span, span)
     finally:
         module.names = before
     choices = tuple(v for v in keys.values() if isinstance(v, OneOf))
@@ -65,6 +69,8 @@ def _lower(source: Source, found: FoundKernel, name: str, context: Context, budg
     sections = _sections(found)
     context.mixed = sections != {"vector"}
     auto_mutex = found.options.get("auto_mutex", True)
+    if UNREADABLE in found.options or not isinstance(auto_mutex, bool):
+        raise Unreadable("the options of this kernel could not be read", found.node)
     prefer_names(context, found.node)
     written: frozenset[str] = frozenset()
     cores = [c for c in _CORES if not sections or c in sections]
@@ -78,7 +84,7 @@ def _lower(source: Source, found: FoundKernel, name: str, context: Context, budg
             break
         written = now
     kernel = _finish(context, found, name, bodies)
-    return replace(kernel, auto_mutex=auto_mutex is not False, target=_target(found))
+    return replace(kernel, auto_mutex=auto_mutex, target=_target(found))
 
 
 def _unread(name: str, reason: str, place: ir.Span, span: ir.Span) -> ir.Kernel:
@@ -234,6 +240,7 @@ def _hoist(context: Context, bodies: dict[Core, Body]) -> tuple[dict[Core, Body]
     """Scalars that are computed once from parameters become constants of the kernel."""
     constants: dict[str, ir.Constant] = {}
     definitions = Definitions.of(bodies.values())
+    tops = Counter(s.name for b in bodies.values() for s in b if isinstance(s, ir.Assign))
     rounds = True
     while rounds:
         rounds = False
@@ -244,8 +251,7 @@ def _hoist(context: Context, bodies: dict[Core, Body]) -> tuple[dict[Core, Body]
                 values = definitions.names.get(stmt.name, [])
                 if stmt.name in definitions.cursors or any(v != stmt.value for v in values):
                     continue
-                tops = sum(s.name == stmt.name for b in bodies.values() for s in b if isinstance(s, ir.Assign))
-                if tops != len(values) or not _fixed(stmt.value, context, constants):
+                if tops[stmt.name] != len(values) or not _fixed(stmt.value, context, constants):
                     continue
                 if isinstance(stmt.value, ir.Int):
                     continue

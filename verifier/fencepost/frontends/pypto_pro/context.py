@@ -14,10 +14,15 @@ from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.tiles import Buffers, fresh_name
 
 _MAX_RESTARTS = 60
+_MAX_STEPS = 50_000
 
 
 class Restart(Exception):
     """Something was learnt that changes what was read before; the kernel is read again."""
+
+
+class TooLarge(Exception):
+    """Reading the kernel takes too long."""
 
 
 @dataclass(slots=True)
@@ -65,6 +70,7 @@ class Context:
     operations: list[ir.DataOp] = field(default_factory=list)  # keeps the keys of `accesses` alive
     tensor_types: dict[str, str] = field(default_factory=dict)
     restarts: int = 0
+    steps: int = 0
     buffers: Buffers = field(init=False)
 
     def __post_init__(self) -> None:
@@ -138,11 +144,21 @@ class Context:
         """Whether an IR name keeps its value throughout."""
         return name in self.parameters or name in self.constants or name in ("block", "sub")
 
+    def count(self) -> None:
+        """Count a statement that is read.
+
+        Raises:
+            TooLarge: there have been too many.
+        """
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            raise TooLarge
+
     def restart(self) -> None:
         """Read the kernel again with what was learnt."""
         self.restarts += 1
         if self.restarts > _MAX_RESTARTS:
-            raise RecursionError
+            raise TooLarge
         raise Restart
 
 

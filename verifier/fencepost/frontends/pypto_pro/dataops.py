@@ -324,7 +324,7 @@ class DataOperations(Declarations):
         given = {k.arg: k.value for k in node.keywords}
         place = node.args[2] if len(node.args) > 2 else given.get("offset")
         target = operands[0][0]
-        if place is None or not isinstance(target, Tile):
+        if place is None or not isinstance(target, Tile) or len(operands) < 2:
             return None
         shape = self.context.buffers.found[target.buffer].type.shape
         coordinates = self._coordinates(place)

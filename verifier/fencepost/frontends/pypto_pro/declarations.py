@@ -7,7 +7,7 @@ import ast
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.handles import Handles
-from fencepost.frontends.pypto_pro.tiles import integer, integers, known_space
+from fencepost.frontends.pypto_pro.tiles import MOST, integer, integers, known_space
 from fencepost.frontends.pypto_pro.values import (
     Group,
     Member,
@@ -82,7 +82,7 @@ class Declarations(Handles):
         address = integer(self.evaluate(given["addr"]), "the address of a tile", given["addr"])
         size = None
         if "size" in given and not isinstance(value := self.evaluate(given["size"]), (Unknown, OneOf)):
-            size = integer(value, "the size of a tile", given["size"]) if value is not None else None
+            size = integer(value, "the size of a tile", given["size"], 1) if value is not None else None
         self._sized(type_, size, node)
         name = self.context.buffers.declare(
             self.site(node), self.hint, type_, None, (address,), size, None, self.span(node)
@@ -123,14 +123,14 @@ class Declarations(Handles):
     def _sized(self, type_: TileType, size: int | None, node: ast.AST) -> None:
         if size is None:
             for dimension in type_.shape:
-                integer(dimension, "a dimension of a tile", node)
+                integer(dimension, "a dimension of a tile", node, 1)
 
     def _mutexes(self, value: Value, node: ast.AST) -> tuple[tuple[int, ...], ...] | None:
         if value is None or value == ():
             return None
         if not isinstance(value, tuple):
             raise Unreadable("mutex_ids must be a known list", node)
-        return tuple(integers(item, "a mutex id", node) for item in value)
+        return tuple(integers(item, "a mutex id", node, -MOST) for item in value)
 
     def advance(self, group: Group, move: str, node: ast.Call) -> Tile:
         """`group.next()` and its kin: the tile that it returns, after the statement that moves the cursor."""

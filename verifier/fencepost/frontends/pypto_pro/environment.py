@@ -26,7 +26,7 @@ from fencepost.frontends.pypto_pro.values import (
     Value,
 )
 
-_MAX_STEPS = 200_000
+_MAX_STEPS = 50_000
 _MAX_DEPTH = 40
 
 _CANONICAL = {
@@ -121,7 +121,7 @@ class ConstantInterpreter(Evaluator):
 
     def execute(self, stmt: ast.stmt) -> None:
         self.budget.steps -= 1
-        if self.budget.steps < 0:
+        if self.budget.steps < 0 and not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
             raise Unreadable("constant evaluation takes too long", stmt)
         names = self.environment.names
         match stmt:

@@ -45,6 +45,10 @@ _MAX_CASES = 200
 _ANY_RANK = 8  # dimensions that an ellipsis may stand for
 
 
+UNREADABLE = "<unreadable>"
+"""An option that says that the options of a kernel could not be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class FoundKernel:
     """A kernel function, the scope that it is defined in, and its decorator's keywords.
@@ -107,10 +111,17 @@ def _may_mark(decorator: ast.expr) -> bool:
 def _jit_options(decorator: ast.expr, interpreter: ConstantInterpreter) -> dict[str, Value] | None:
     """The keywords of `@pl.jit(...)`, or None if the decorator is something else."""
     value = interpreter.value(decorator)
-    target = value.function if isinstance(value, Decorated) else value
-    if not isinstance(target, Module) or target.path not in ("pl.jit", "pl.kernel", "pypto_pro.runtime.jit"):
+    if isinstance(value, Unknown) and isinstance(decorator, ast.Call):
+        value = interpreter.value(decorator.func)
+        if _is_jit(value):
+            return {UNREADABLE: True}
+    if not _is_jit(value.function if isinstance(value, Decorated) else value):
         return None
     return dict(value.keywords) if isinstance(value, Decorated) else {}
+
+
+def _is_jit(value: Value) -> bool:
+    return isinstance(value, Module) and value.path in ("pl.jit", "pl.kernel", "pypto_pro.runtime.jit")
 
 
 # --------------------------------------------------------------------------------------------------------- factories

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic, expressions
@@ -20,7 +21,7 @@ from fencepost.frontends.pypto_pro.environment import (
 )
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.pypto_pro.loops import Exit, Loops
-from fencepost.frontends.pypto_pro.reading import Frame, Names
+from fencepost.frontends.pypto_pro.reading import Frame, Names, Valid
 from fencepost.frontends.pypto_pro.values import (
     FieldArray,
     Function,
@@ -37,6 +38,17 @@ _MAX_INLINE = 60
 _RESULT = "<result>"
 
 
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """A branch of an `if`: its statements, how they are left, and what holds after them."""
+
+    condition: ir.Expr | None
+    out: tuple[ir.Stmt, ...]
+    exit: Exit
+    names: Names
+    valid: Valid
+
+
 class Lowering(Loops):
     """One reading of a kernel's body."""
 
@@ -47,6 +59,7 @@ class Lowering(Loops):
         self.written = written
         self.budget = budget
         self.whole: ast.expr | None = None
+        self.returning: dict[int, set[int]] = {}
 
     def run(self, names: Names) -> tuple[ir.Stmt, ...]:
         """The statements of the kernel for this core."""
@@ -62,8 +75,9 @@ class Lowering(Loops):
     def body(self, body: Sequence[ast.stmt]) -> Exit:
         """Read statements until one leaves the block; says how."""
         for i, stmt in enumerate(body):
+            self.context.count()
             try:
-                if _returns(stmt):
+                if self._returns(stmt):
                     if isinstance(stmt, ast.With):
                         return self.body([*(stmt.body if self._entered(stmt) else ()), *body[i + 1 :]])
                     if isinstance(stmt, ast.If):
@@ -213,27 +227,50 @@ class Lowering(Loops):
         return self._branch(stmt, body, orelse)
 
     def _branch(self, stmt: ast.If, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Exit:
+        """An `if` with its `elif` branches, which follow in `orelse`."""
+        span = self.span(stmt)
         truth = self.test(stmt.test)
-        if isinstance(truth, bool):
+        before, valid = self.frame.names, self.valid
+        arms: list[_Arm] = []
+        while not isinstance(truth, bool):
+            arms.append(self._arm(truth, body, before, valid))
+            self.frame.names, self.valid = dict(before), dict(valid)
+            match orelse:
+                case [ast.If() as inner] if not self._returns(inner):
+                    with self.collecting() as effects:
+                        truth = self.test(inner.test)
+                    if effects:  # they happen only if the earlier tests fail
+                        truth, body = True, orelse
+                    else:
+                        body, orelse = inner.body, inner.orelse
+                case _:
+                    truth = False
+        if not arms:
             return self.body(body if truth else orelse)
-        before, valid = dict(self.frame.names), dict(self.valid)
-        with self.collecting() as then_out:
-            then_exit = self.body(body)
-        then_names, then_valid = self.frame.names, self.valid
-        self.frame.names, self.valid = before, valid
-        with self.collecting() as else_out:
-            else_exit = self.body(orelse)
-        self.emit(ir.If(((truth, tuple(then_out)),), tuple(else_out), span=self.span(stmt)))
-        self.valid = {k: v for k, v in self.valid.items() if then_valid.get(k) == v}
-        if (then_exit == "return" and else_exit == "return") or (then_exit is None and else_exit is None):
-            self.frame.names = self.joined(then_names, self.frame.names)
-            return then_exit
-        if else_exit is not None and then_exit is None:
-            self.frame.names = then_names
-            return None
-        if then_exit is not None and else_exit is None:
-            return None
-        return else_exit
+        last = self._arm(None, body if truth else orelse, before, valid)
+        branches = tuple((a.condition, a.out) for a in arms if a.condition is not None)
+        self.emit(ir.If(branches, last.out, span=span))
+        arms.append(last)
+        self.valid = {k: v for k, v in last.valid.items() if all(a.valid.get(k) == v for a in arms)}
+        going = [a for a in arms if a.exit is None] or [a for a in arms if a.exit == "return"] or arms[-1:]
+        self.frame.names = going[0].names
+        for arm in going[1:]:
+            self.frame.names = self.joined(self.frame.names, arm.names)
+        return going[0].exit
+
+    def _arm(self, condition: ir.Expr | None, body: Sequence[ast.stmt], names: Names, valid: Valid) -> _Arm:
+        """One branch of an `if`, read from what holds before it."""
+        self.frame.names, self.valid = dict(names), dict(valid)
+        with self.collecting() as out:
+            exit_ = self.body(body)
+        return _Arm(condition, tuple(out), exit_, self.frame.names, self.valid)
+
+    def _returns(self, stmt: ast.stmt) -> bool:
+        """Whether a return stands somewhere in the statement, outside of nested functions."""
+        function = self.frame.function
+        if id(function) not in self.returning:
+            self.returning[id(function)] = _around_returns(function)
+        return id(stmt) in self.returning[id(function)]
 
     def _leave(self, stmt: ast.Break | ast.Continue) -> Exit:
         if not self.frame.loops:
@@ -358,16 +395,18 @@ def _reading(target: ast.expr) -> ast.expr:
     raise Unreadable("this assignment is not supported", target)
 
 
-def _returns(stmt: ast.stmt) -> bool:
-    """Whether a return stands somewhere in the statement, outside of nested functions."""
-    stack: list[ast.AST] = [stmt]
+def _around_returns(function: ast.FunctionDef) -> set[int]:
+    """The return statements of a function and the statements around them, by their ids."""
+    found: set[int] = set()
+    stack: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(stmt, ()) for stmt in function.body]
     while stack:
-        node = stack.pop()
+        node, around = stack.pop()
         if isinstance(node, ast.Return):
-            return True
-        if not isinstance(node, (ast.FunctionDef, ast.Lambda)):
-            stack.extend(ast.iter_child_nodes(node))
-    return False
+            found |= {id(node), *(id(n) for n in around)}
+        elif isinstance(node, (ast.If, ast.For, ast.While, ast.With, ast.Try)):
+            inner = (*around, node)
+            stack += [(child, inner) for child in ast.iter_child_nodes(node) if isinstance(child, ast.stmt)]
+    return found
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

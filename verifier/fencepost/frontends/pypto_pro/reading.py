@@ -38,6 +38,8 @@ from fencepost.frontends.pypto_pro.values import (
 )
 
 Names: TypeAlias = dict[str, Value]
+Valid: TypeAlias = dict[tuple[str, ir.Expr | None], tuple[Value, ...]]
+"""The valid shapes of tiles, by buffer and slot."""
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Reading(Evaluator):
         self.out: list[ir.Stmt] = []
         self.nesting = 0  # loops around the current statement, through all frames
         self.sites = 0
-        self.valid: dict[tuple[str, ir.Expr | None], tuple[Value, ...]] = {}
+        self.valid: Valid = {}
 
     # ---------------------------------------------------------------------------------------------------- positions
 

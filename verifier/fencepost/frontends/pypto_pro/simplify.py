@@ -51,7 +51,7 @@ class _Pruner:
     def _mark(self, body: Body) -> bool:
         """Mark what the statements need; says whether any of them matters."""
         matters = False
-        for stmt in body:
+        for stmt in reversed(body):  # values are mostly needed after they are computed
             matters |= self._mark_one(stmt)
         return matters
 
@@ -208,9 +208,15 @@ class Definitions:
 
         while True:
             before = len(names) + len(fields)
-            names |= {n for n, values in self.names.items() if any(tainted(v) for v in values)}
-            fields |= {f for f, values in self.fields.items() if any(tainted(v) for v in values)}
-            names |= {v for v, loops in self.loops.items() if any(tainted(x.start) or tainted(x.step) for x in loops)}
+            for variable, loops in self.loops.items():
+                if any(tainted(x.start) or tainted(x.step) for x in loops):
+                    names.add(variable)
+            for field_, values in self.fields.items():
+                if any(tainted(v) for v in values):
+                    fields.add(field_)
+            for name, values in self.names.items():
+                if any(tainted(v) for v in values):
+                    names.add(name)
             if len(names) + len(fields) == before:
                 return names, fields
 

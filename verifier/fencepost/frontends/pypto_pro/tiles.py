@@ -26,6 +26,8 @@ _WIDTHS = {
     for name in names.split()
 }
 
+MOST = 1 << 32
+"""More than any address, size or id."""
 _USUAL = 2  # bytes of an element type that nothing is known about
 
 # Memories that the IR has no name for: they lie in `Scaling`, far from it and from each other.
@@ -260,18 +262,18 @@ def _elements(type_: TileType) -> int:
     return total
 
 
-def integers(value: Value, what: str, node: ast.AST) -> tuple[int, ...]:
-    """A tuple of known integers.
+def integers(value: Value, what: str, node: ast.AST, least: int = 0) -> tuple[int, ...]:
+    """A tuple of known integers, each at least `least`.
 
     Raises:
         Unreadable: it is something else.
     """
     items = value if isinstance(value, tuple) else (value,)
-    return tuple(integer(item, what, node) for item in items)
+    return tuple(integer(item, what, node, least) for item in items)
 
 
-def integer(value: Value, what: str, node: ast.AST) -> int:
-    """A known integer.
+def integer(value: Value, what: str, node: ast.AST, least: int = 0) -> int:
+    """A known integer, at least `least`.
 
     Raises:
         Unreadable: it is something else.
@@ -282,6 +284,8 @@ def integer(value: Value, what: str, node: ast.AST) -> int:
         return int(value)
     if not isinstance(value, int):
         raise Unreadable(f"{what} must be a known integer, not {arithmetic.describe(value)}", node)
+    if not least <= value < MOST:
+        raise Unreadable(f"{what} must lie between {least} and {MOST - 1}", node)
     return int(value)
 
 
