@@ -34,7 +34,7 @@ _QUICK = 14  # shapes of the quick phase
 _QUICK_TABLES = 4  # fillings of unknown functions in the quick phase
 _SEARCH = 250_000  # operations of the shapes
 _COMPLETE = 120_000  # operations spent on smaller shapes than a failing one, each time
-_REPAIRS = 300_000  # operations of edited kernels
+_REPAIRS = 200_000  # operations of edited kernels
 _TAILS = 150_000  # operations of large shapes, to tell boundary failures
 _SHRINK = 60_000  # operations to make one candidate of the prover small
 _DIAGNOSES = 16
@@ -308,7 +308,7 @@ class Search:
             self.diagnoses += 1
             for i, r in enumerate(runs):
                 if not r.clean or (i == 0 and self.silent.faults(r)):
-                    self._diagnose(shape, r)
+                    self._diagnose(shape, r, signature(runs))
 
     def _contested(self, runs: list[Run]) -> Signature:
         """Whether the schedules of a run with contested signals differ: they are explored on a few shapes."""
@@ -331,10 +331,9 @@ class Search:
                 )
         return frozenset()
 
-    def _diagnose(self, shape: Shape, r: Run) -> None:
+    def _diagnose(self, shape: Shape, r: Run, before: Signature) -> None:
         protocol = Protocol(r, self.families, lambda: self._larger(shape))
-        budget = 200 if self.spent["repair"] < _REPAIRS else 0
-        repairs = Repairs(self.compiled.kernel, self._runner(shape), budget)
+        repairs = Repairs(self.compiled.kernel, before, self._runner(shape))
         case = Case(r, protocol, repairs)
         for cause, edited in self.edits:
             after = repairs.after(edited)
@@ -358,18 +357,22 @@ class Search:
         samples = [witness, *_samples(self.compiled, witness)]
 
         def runner(kernel: ir.Kernel) -> Iterator[list[Run]]:
-            compiled = self.compiled if kernel is self.compiled.kernel else compile_kernel(kernel)
-            if compiled is not self.compiled:
-                self.spent["repair"] += _PER_NODE * self.nodes
+            self._afford(kernel)
+            self.spent["repair"] += _PER_NODE * self.nodes
+            compiled = compile_kernel(kernel)
             for shape in samples:
-                if self.spent["repair"] > _REPAIRS:
-                    raise ModelError("no budget left for repairs", kernel.span)
+                self._afford(kernel)
                 runs = self.execute(compiled, shape, "repair")
                 if runs is None:
                     raise ModelError("too long for a repair", kernel.span)
                 yield runs
 
         return runner
+
+    def _afford(self, kernel: ir.Kernel) -> None:
+        """Stop a repair that there is no budget for."""
+        if self.spent["repair"] > _REPAIRS or time.monotonic() > self.deadline:
+            raise ModelError("no budget left for repairs", kernel.span)
 
     def _add(self, fact: Fact, shape: Shape, r: Run) -> None:
         self.seen.append(Seen(fact, shape, [r]))

@@ -50,14 +50,15 @@ def race_fault(one: ir.Node, two: ir.Node) -> Hashable:
 class Repairs:
     """Tries edits of one kernel, at most `budget` kernels in all.
 
-    `accepted` collects the edits that gave a fault its name, with the cause that they stand for.
+    `before` are the faults of the kernel itself at the witness.  `accepted` collects the edits that gave a fault its
+    name, with the cause that they stand for.
     """
 
     kernel: ir.Kernel
+    before: Signature
     runner: Runner
     budget: int = 200
     accepted: list[tuple[Hashable, ir.Kernel]] = field(default_factory=list)
-    _before: Signature | None = None
 
     def whole(self, edited: ir.Kernel) -> bool:
         """True if the edited kernel is clean on every shape of interest."""
@@ -80,13 +81,6 @@ class Repairs:
 
         self._runs(edited, first)
         return found[0] if found else None
-
-    @property
-    def before(self) -> Signature:
-        """The faults of the kernel itself at the witness."""
-        if self._before is None:
-            self._before = signature(next(self.runner(self.kernel)))
-        return self._before
 
     def _spend(self) -> bool:
         self.budget -= 1
