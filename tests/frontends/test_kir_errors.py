@@ -139,7 +139,7 @@ def test_one_mistake_in_a_section(line: str, column: int, message: str) -> None:
          "expected the number of vector sub-cores after 'lanes =': 1 or 2"),
         ("fifo f: vektor -> cube, slots = 2", 9, "expected a core kind after ':': cube or vector; found 'vektor'; "
          "did you mean 'vector'?"),
-        ("target a4", 8, "expected a target after 'target': one of a5, a3, a2; found 'a4'; did you mean 'a5'?"),
+        ("target a4", 8, "expected a target after 'target': one of a5, a3, a2, gpu; found 'a4'; did you mean 'a5'?"),
         ("option auto_mutex = of", 21,
          "expected a value after 'auto_mutex =': on or off; found 'of'; did you mean 'off'?"),
         ("option credit = both", 8, "expected an option after 'option': auto_mutex or credits; found 'credit'; "

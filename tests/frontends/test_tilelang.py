@@ -72,6 +72,7 @@ def test_as_kernel_ir() -> None:
     assert print_kernel(kernel) == dedent(
         """\
         kernel scale(K):
+            target gpu
             assume K >= 0
             buffer a in Mat
             buffer f in Vec

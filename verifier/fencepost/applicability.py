@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from fencepost import ir
 from fencepost.findings import Row
+from fencepost.model.target import TARGETS
 
 _SIGNALS = (ir.SetCross, ir.WaitCross, ir.SyncSrc, ir.SyncDst, ir.SyncAll, ir.MutexLock, ir.MutexUnlock)
+SIX_POINTS = (
+    Row.SLOT_MAPPING,
+    Row.EVENT_POSITION,
+    Row.PAIRING,
+    Row.COUNTS,
+    Row.BOUNDARY,
+    Row.PARTICIPANTS,
+)
 
 
 def applicable(kernel: ir.Kernel) -> dict[Row, bool]:
@@ -24,6 +33,8 @@ def applicable(kernel: ir.Kernel) -> dict[Row, bool]:
     messages = bool(kernel.fifos) or any(isinstance(n, (ir.Push, ir.Pop, ir.Free)) for n in nodes)
     crosses = any(isinstance(n, (ir.SetCross, ir.WaitCross, ir.SyncAll, ir.SyncSrc, ir.MutexLock)) for n in nodes)
     sections = {item.core if isinstance(item, ir.Section) else "all" for item in kernel.body}
+    if not TARGETS[kernel.target].cores:
+        return {**dict.fromkeys(SIX_POINTS, False), Row.PIPELINE: any(isinstance(n, ir.Pipelined) for n in nodes)}
     rows = {
         Row.SLOT_MAPPING: touches or indexed,
         Row.EVENT_POSITION: touches,

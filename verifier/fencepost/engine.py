@@ -16,6 +16,7 @@ from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
+from fencepost.model.target import TARGETS
 from fencepost.options import CheckOptions
 from fencepost.passes.serial import Serial
 from fencepost.pipeline_row import pipeline_row
@@ -74,7 +75,7 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
         rows[Row.TRANSLATION] = True
     for row in rows:
         if not rows[row]:
-            decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row])
+            decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row] if compiled.target.cores else _IN_ORDER)
     open_rows = [row for row in rows if rows[row]]
     if compiled.unsupported:
         first = compiled.unsupported[0]
@@ -85,7 +86,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
     else:
         serial, deadline = compiled.kernel, started + options.timeout
         written: list[Row] = [row for row in open_rows if row not in _APART]
-        _decide(variant, compiled, written, decision, deadline, options.prove)
+        if written:
+            _decide(variant, compiled, written, decision, deadline, options.prove)
         if Row.SKEW in rows:
             _after_skew(serial, options, decision, deadline)
         if Row.TRANSLATION in rows:
@@ -110,6 +112,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
 
 _APART = (Row.SKEW, Row.TRANSLATION, Row.PIPELINE)  # rows that are not about the kernel's runs as it is written
 
+_IN_ORDER = "one program in order: the target has no cores and pipes that run apart"
+
 _NOTHING = {
     Row.SLOT_MAPPING: "no slot or event id depends on an index",
     Row.EVENT_POSITION: "no buffer is touched",
@@ -128,7 +132,7 @@ _NOTHING = {
 def specialise(kernel: ir.Kernel, options: CheckOptions) -> ir.Kernel:
     """The kernel for another target, with fixed parameter values and extra facts as further assumes."""
     fixed = tuple(ir.Compare(ir.Name(name), (("==", ir.Int(value)),)) for name, value in options.values)
-    target = options.target if options.target is not None else kernel.target
+    target = options.target if options.target is not None and TARGETS[kernel.target].cores else kernel.target
     return replace(kernel, target=target, assumes=(*kernel.assumes, *fixed, *options.assume))
 
 

@@ -469,7 +469,7 @@ class Kernel(Node):
 
     name: str
     parameters: tuple[str, ...] = ()
-    target: Literal["a5", "a3", "a2"] = "a5"
+    target: Literal["a5", "a3", "a2", "gpu"] = "a5"
     auto_mutex: bool = True
     credits: Literal["per_slot", "batched", "both"] = "both"
     assumes: tuple[Expr, ...] = ()

@@ -47,6 +47,15 @@ FRONT_ENDS = (
             re.compile(r"^[ \t]*@(?:\w+\.)*(?:program|function)\b", re.MULTILINE),
         ),
     ),
+    FrontEnd(
+        "TileLang",
+        "fencepost.frontends.tilelang",
+        (".py",),
+        (
+            re.compile(r"^[ \t]*(?:import|from)[ \t]+(?:tilelang|tvm)\b", re.MULTILINE),
+            re.compile(r"\b(?:Pipelined|software_pipeline_(?:stage|order))\b"),
+        ),
+    ),
 )
 
 SUFFIXES = tuple(sorted({suffix for front_end in FRONT_ENDS for suffix in front_end.suffixes}))

@@ -17,10 +17,11 @@ class Target:
 
     `cross_ids`, `flag_ids` and `mutex_ids` are the numbers of legal ids, counted from 0.  `capacity` is the largest
     number of signals that one cross-core channel can hold pending.  `frees_at` says when a FIFO slot becomes free.
-    `signals`: cross-core events count, or a second set before the wait merges with the first.
+    `signals`: cross-core events count, or a second set before the wait merges with the first.  `cores`: there are cores
+    and pipes that run apart; without them a kernel is one program in order, and the six points have nothing to say.
     """
 
-    name: Literal["a5", "a3", "a2"]
+    name: Literal["a5", "a3", "a2", "gpu"]
     cross_ids: int
     modes: tuple[Mode, ...]
     has_mutex: bool
@@ -31,6 +32,7 @@ class Target:
     reserved_ids: tuple[int, ...] = (11, 12, 13, 14)
     capacity: int = 15
     signals: Literal["counting", "binary"] = "counting"
+    cores: bool = True
 
 
 _A3_MODES: tuple[Mode, ...] = ("INTRA_BLOCK", "INTER_SUBBLOCK", "INTER_BLOCK")
@@ -39,4 +41,5 @@ TARGETS: dict[str, Target] = {
     "a5": Target("a5", 16, MODES, has_mutex=True, has_unit_flag=True, frees_at="tfree"),
     "a3": Target("a3", 11, _A3_MODES, has_mutex=False, has_unit_flag=False, frees_at="pop"),
     "a2": Target("a2", 11, _A3_MODES, has_mutex=False, has_unit_flag=False, frees_at="pop"),
+    "gpu": Target("gpu", 0, (), has_mutex=False, has_unit_flag=False, frees_at="pop", cores=False),
 }

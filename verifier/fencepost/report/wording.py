@@ -54,6 +54,8 @@ def headline(kernel: KernelReport) -> str:
     word = kernel.verdict.value.upper()
     match kernel.verdict:
         case Verdict.PROVED:
+            if all(check.verdict is Verdict.NOT_APPLICABLE for check in kernel.checks):
+                return "NOTHING TO CHECK"
             return f"{word} {scope(kernel)}".rstrip()
         case Verdict.REFUTED:
             live = sorted({code(f) for f in kernel.findings if counts(f)})

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from lark import Token
 
 CORES = ("cube", "vector")
-TARGETS = ("a5", "a3", "a2")
+TARGETS = ("a5", "a3", "a2", "gpu")
 OPTIONS = {"auto_mutex": ("on", "off"), "credits": ("per_slot", "batched", "both")}
 
 

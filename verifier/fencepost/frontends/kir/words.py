@@ -58,7 +58,7 @@ _CHOICES = {
     "PIPE": ir.PIPES,
     "SPACE": ir.SPACES,
     "CORE": ("cube", "vector"),
-    "TARGET_NAME": ("a5", "a3", "a2"),
+    "TARGET_NAME": ("a5", "a3", "a2", "gpu"),
     "OPTION_NAME": ("auto_mutex", "credits"),
     "METHOD": ("next()", "current()", "previous()"),
 }

@@ -17,6 +17,7 @@ from fencepost.frontends.tilelang.merge import simplified
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Number, Op, Pipe, Region, Tensor
 
 _PIPE: ir.Pipe = "S"
+_TILE = "tile_"  # marks the operations whose targets the compiler takes to be read as well
 _SPACES: dict[str, ir.Space] = {"shared": "Mat", "fragment": "Vec", "global": "GM"}
 
 
@@ -30,7 +31,7 @@ def kernel(name: str, nodes: tuple[Node, ...], symbols: Iterable[str], span: ir.
     assumes = tuple(ir.Compare(ir.Name(p), ((">=", ir.Int(0)),)) for p in parameters)
     buffers = tuple(emitter.buffers())
     section = ir.Section("cube", body, span=span)
-    return ir.Kernel(name, parameters, assumes=assumes, buffers=buffers, body=(section,), span=span)
+    return ir.Kernel(name, parameters, "gpu", assumes=assumes, buffers=buffers, body=(section,), span=span)
 
 
 def pipes(nodes: Iterable[Node]) -> Iterator[Pipe]:
@@ -123,7 +124,8 @@ class _Emitter:
                 return []
             return [ir.Unsupported(f"T.{op.name} orders statements by itself", span=op.span)]
         operands = tuple(ir.Name(name) for name in op.uses)
-        return [ir.DataOp(op.name, writes, reads, _PIPE, at=operands, span=op.span)]
+        name = f"{_TILE}{op.name}" if op.tile else op.name
+        return [ir.DataOp(name, writes, reads, _PIPE, at=operands, span=op.span)]
 
     @staticmethod
     def _scheduled(pipe: Pipe) -> bool:
