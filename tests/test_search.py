@@ -9,6 +9,7 @@ import pytest
 
 from fencepost.findings import Row
 from fencepost.frontends.kir import read
+from fencepost.model.inputs import units
 from fencepost.model.program import compile_kernel
 from fencepost.search import Outcome, Search
 
@@ -116,6 +117,33 @@ def test_parameters_that_make_no_difference_stay_put() -> None:
     assert outcome.exhausted and outcome.clean == outcome.tried > 30
     assert {values[1] for values in one.candidates} == {5}
     assert any(values[2] == 6 for values in one.candidates)
+
+
+TILES = """
+    kernel tiles(rows):
+        assume rows >= 0
+        count = rows // 64
+
+        section cube:
+            for t in range(count):
+                set_cross_core 0 @ FIX
+            {last}
+
+        section vector:
+            for t in range(count):
+                wait_cross_core 0 @ V
+            {first}
+"""
+
+
+def test_parameters_are_tried_in_their_units() -> None:
+    assert units(search(TILES.format(first="pass", last="pass")).compiled) == {"rows": (64,)}
+    clean = search(TILES.format(first="pass", last="pass")).run()
+    assert witnesses(clean) == {} and clean.largest[0] > 5 * 64  # fifteen tiles would be too many to try
+    last = "if count > 0:\n                set_cross_core 1 @ FIX"
+    assert boundary(TILES.format(first="wait_cross_core 1 @ V", last=last)) == {"301": True, "401": True}
+    once = search(TILES.format(first="pass", last=last)).run()
+    assert witnesses(once) == {"302": "rows = 64", "401": "rows = 64"}
 
 
 # ------------------------------------------------------------------------------------------------ candidates

@@ -25,15 +25,16 @@ from fencepost.facts import Fact
 from fencepost.findings import Row, Severity, Undecided, Witness
 from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import Point, show
+from fencepost.model.inputs import loop_inputs, units
 from fencepost.model.program import Compiled, ModelError, compile_kernel
-from fencepost.model.shapes import TABLES, Shape, allowed, bounds, candidates, loop_inputs, smaller, uses_functions
+from fencepost.model.shapes import TABLES, Shape, allowed, bounds, candidates, smaller, uses_functions
 
 _LIMIT = 60_000  # instructions per agent and shape
 _PER_SHAPE, _PER_NODE = 50, 4  # what a run costs beside its operations, and a new kernel per node of its IR
 _QUICK = 14  # shapes of the quick phase
 _QUICK_TABLES = 4  # fillings of unknown functions in the quick phase
 _SEARCH = 250_000  # operations of the shapes
-_COMPLETE = 120_000  # operations spent on smaller shapes than a failing one, each time
+_COMPLETE = 200_000  # operations spent on smaller shapes than a failing one, in all
 _REPAIRS = 200_000  # operations of edited kernels
 _TAILS = 150_000  # operations of large shapes, to tell boundary failures
 _SHRINK = 60_000  # operations to make one candidate of the prover small
@@ -122,11 +123,13 @@ class Search:
         self.edits: list[tuple[Hashable, ir.Kernel]] = []
         self.families = Families(compiled)
         self.silent = Silent(compiled.kernel)
+        self.units = units(compiled)
         self.nodes = sum(1 for _ in ir.walk(compiled.kernel))
         self.functions = uses_functions(compiled.kernel)
         self.done: set[Shape] = set()
         self.spent: dict[str, int] = {"search": 0, "repair": 0, "tail": 0}
         self.diagnoses = 0
+        self.completed = 0
         self.explorations = 0
         self.family_of: dict[str, Hashable] = {}
         self._candidates: list[tuple[int, ...]] | None = None
@@ -139,6 +142,7 @@ class Search:
         """Run the smallest shapes: every parameter at its smallest values, alone and together."""
         ordered = self.candidates
         equal = [tuple(_near(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
+        equal += [self._scaled(k) for k in (1, 2)]
         rows = [*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)]
         complete = self._run(rows, TABLES[:_QUICK_TABLES])
         self.finished = complete and len(ordered) <= _QUICK and not self.functions
@@ -176,6 +180,11 @@ class Search:
             self._one(small)
         return "fails"
 
+    def _scaled(self, k: int) -> tuple[int, ...]:
+        """Every parameter at k of its largest units (or at k)."""
+        counts = (k * max(self.units.get(p, (1,))) for p in self.compiled.parameters)
+        return tuple(_near(self.compiled, p, n) for p, n in zip(self.compiled.parameters, counts, strict=True))
+
     @property
     def candidates(self) -> list[tuple[int, ...]]:
         if self._candidates is None:
@@ -186,7 +195,7 @@ class Search:
         """Run parameter values in order; False if the budget or the deadline ended it."""
         for values in rows:
             for default, seed in tables if self.functions else tables[:1]:
-                if self.spent["search"] > _SEARCH or time.monotonic() > self.deadline:
+                if self.spent["search"] - self.completed > _SEARCH or time.monotonic() > self.deadline:
                     return False
                 shape = Shape(values, default, seed)
                 if shape in self.done or not allowed(self.compiled, values, shape.table()):
@@ -203,7 +212,9 @@ class Search:
         """Run all shapes before a failing one that were left out, so that the smallest failure comes first."""
         before = self.spent["search"]
         for values in smaller(self.compiled, shape.values):
-            if self.spent["search"] - before > _COMPLETE or time.monotonic() > self.deadline:
+            self.completed += self.spent["search"] - before
+            before = self.spent["search"]
+            if self.completed > _COMPLETE or time.monotonic() > self.deadline:
                 return
             for default, seed in TABLES[:_QUICK_TABLES] if self.functions else TABLES[:1]:
                 one = Shape(values, default, seed)
@@ -346,7 +357,8 @@ class Search:
 
     def _larger(self, shape: Shape) -> Run | None:
         """A run in which every loop has trips, to see what a channel is for."""
-        values = tuple(v + 4 for v in shape.values)
+        steps = (max(self.units.get(p, (1,))) for p in self.compiled.parameters)
+        values = tuple(v + 4 * step for v, step in zip(shape.values, steps, strict=True))
         if not values or not allowed(self.compiled, values, shape.table()):
             return None
         runs = self.execute(self.compiled, Shape(values, shape.default, shape.seed, shape.functions), "repair")
@@ -354,7 +366,10 @@ class Search:
 
     def _runner(self, witness: Shape) -> Runner:
         """Runs an edited kernel on the witness and on a few other shapes."""
+        scaled = Shape(self._scaled(2), witness.default, witness.seed, witness.functions)
         samples = [witness, *_samples(self.compiled, witness)]
+        if scaled not in samples and allowed(self.compiled, scaled.values, scaled.table()):
+            samples.append(scaled)
 
         def runner(kernel: ir.Kernel) -> Iterator[list[Run]]:
             self._afford(kernel)
@@ -421,8 +436,10 @@ class Search:
             low, high = bounds(self.compiled, parameter)
             if high is not None or parameter not in trips:
                 continue
-            start = max((low or 0) + _TAIL, shape.values[i] + 8)
-            rows = [(*shape.values[:i], v, *shape.values[i + 1 :]) for v in range(start, start + _TAIL_LENGTH)]
+            step = max(self.units.get(parameter, (1,)))
+            start = max((low or 0) + _TAIL * step, shape.values[i] + 8 * step)
+            large = range(start, start + _TAIL_LENGTH * step, step)
+            rows = [(*shape.values[:i], v, *shape.values[i + 1 :]) for v in large]
             tail = [Shape(row, shape.default, shape.seed, shape.functions) for row in rows]
             yield [s for s in tail if allowed(self.compiled, s.values, s.table())]
         if trips - set(self.compiled.parameters):

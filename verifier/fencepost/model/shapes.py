@@ -12,6 +12,7 @@ from itertools import product
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
+from fencepost.model.inputs import units, used_names
 from fencepost.model.issue import evaluate
 from fencepost.model.program import Compiled
 
@@ -52,35 +53,6 @@ def uses_functions(kernel: ir.Kernel) -> bool:
     return any(isinstance(n, ir.Call) and n.function not in ir.INTERPRETED for n in ir.walk(kernel))
 
 
-def loop_inputs(compiled: Compiled) -> set[str]:
-    """The parameters that some trip count depends on, and the unknown functions that do."""
-    kernel = compiled.kernel
-    found: set[str] = set()
-    pending: list[ir.Node] = []
-    values: dict[str, list[ir.Expr]] = {}
-    for node in ir.walk(kernel):
-        match node:
-            case ir.For() | ir.Pipelined():
-                pending += (node.start, node.stop)
-            case ir.If() if any(isinstance(n, ir.Break) for n in ir.walk(node)):
-                pending += (condition for condition, _ in node.branches)
-            case ir.Assign(name=name, value=value) | ir.Bind(name=name, value=value):
-                values.setdefault(name, []).append(value)
-            case ir.StoreField(ring=ring, value=value):
-                values.setdefault(ring, []).append(value)
-    while pending:
-        for node in ir.walk(pending.pop()):
-            names = [node.id] if isinstance(node, ir.Name) else [node.ring] if isinstance(node, ir.Field) else []
-            if isinstance(node, ir.Call) and node.function not in ir.INTERPRETED:
-                found.add(f"{node.function}()")
-            for name in names:
-                if name not in found:
-                    found.add(name)
-                    pending += values.get(name, ())
-                    pending += (compiled.scalars[name],) if name in compiled.scalars else ()
-    return {n for n in found if n in compiled.parameters or n.endswith("()")}
-
-
 def allowed(compiled: Compiled, values: tuple[int, ...], table: FunctionTable | None = None) -> bool:
     """Whether the values satisfy every assume of the kernel (and `block >= 0`)."""
     function = table if table is not None else FunctionTable()
@@ -105,14 +77,19 @@ def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
     count = len(ranges)
     if count == 0:
         return [()]
-    axes = [_axis(low, high) for low, high in ranges]
-    used = _used(compiled)
-    for i, parameter in enumerate(compiled.parameters):
-        if parameter not in used:
-            axes[i] = sorted(axes[i], key=lambda v: (abs(v), v))[:1]
+    used, steps = used_names(compiled), units(compiled)
+    axes, near = [], []
+    for parameter, (low, high) in zip(compiled.parameters, ranges, strict=True):
+        axis = _axis(low, high)
+        few = sorted(axis, key=lambda v: (abs(v), v))[:3]
+        far = [k * u + r for u in steps.get(parameter, ()) for k in (1, 2, 3, 4, 5) for r in (-1, 0, 1)]
+        far = [v for v in far if (low is None or v >= low) and (high is None or v <= high) and v not in axis]
+        axes.append(sorted({*axis, *far}) if parameter in used else few[:1])
+        near.append(
+            [*few[:2], steps[parameter][0]] if far and parameter in used else few if parameter in used else few[:1]
+        )
     count = sum(parameter in used for parameter in compiled.parameters)
     limit = _SUMS.get(max(count, 1), 3 if count <= _MANY else 2)
-    near = [sorted(axis, key=lambda v: (abs(v), v))[:3] for axis in axes]
     offsets = [abs(few[0]) if few else 0 for few in near]
     found = set(_sums(axes, offsets, limit))
     for i, axis in enumerate(axes):
@@ -121,35 +98,10 @@ def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
     return sorted(found, key=lambda v: (sum(map(abs, v)), v))
 
 
-def _used(compiled: Compiled) -> set[str]:
-    """The names that make a difference: the text or an assume that is more than a bound mentions them."""
-    kernel = compiled.kernel
-    pending: list[ir.Node] = [*kernel.body, *kernel.buffers, *kernel.fifos, *kernel.rings]
-    pending += (a for a in kernel.assumes if not _is_bound(a))
-    found: set[str] = set()
-    while pending:
-        for node in ir.walk(pending.pop()):
-            name = node.id if isinstance(node, ir.Name) else node.name if isinstance(node, ir.Item) else ""
-            if name and name not in found:
-                found.add(name)
-                value = compiled.scalars.get(name)
-                pending += compiled.tuples.get(name, ()) if value is None else (value,)
-    return found
-
-
-def _is_bound(assume: ir.Expr) -> bool:
-    """Whether an assume compares one name with constants, so that `bounds` says all of it."""
-    if not isinstance(assume, ir.Compare) or any(op == "!=" for op, _ in assume.rest):
-        return False
-    sides = (assume.first, *(side for _, side in assume.rest))
-    numbers = sum(isinstance(s, ir.Int) or (isinstance(s, ir.Unary) and isinstance(s.operand, ir.Int)) for s in sides)
-    return numbers == len(sides) - 1 and sum(isinstance(s, ir.Name) for s in sides) == 1
-
-
 def smaller(compiled: Compiled, values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     """All parameter values before `values` in the order of shapes, from -2 on where no assume bounds them below."""
     total = sum(map(abs, values))
-    axes, used = [], _used(compiled)
+    axes, used = [], used_names(compiled)
     for parameter, value in zip(compiled.parameters, values, strict=True):
         if parameter not in used:
             axes.append(range(value, value + 1))

@@ -1,0 +1,106 @@
+"""Inputs: which parameters decide what, and in which units do they count?
+
+All of this is read off the text and only guides the choice of values to try; nothing is proved with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from fencepost import ir
+from fencepost.model.program import Compiled, ModelError, constant
+
+_SMALL, _LARGE = 8, 1 << 16  # units worth trying: small ones are covered by plain values
+_UNITS = 2  # units per parameter
+
+
+def used_names(compiled: Compiled) -> set[str]:
+    """The names that make a difference: the text or an assume that is more than a bound mentions them."""
+    kernel = compiled.kernel
+    roots: list[ir.Node] = [*kernel.body, *kernel.buffers, *kernel.fifos, *kernel.rings]
+    roots += (a for a in kernel.assumes if not _is_bound(a))
+    return _closure(compiled, roots, {})
+
+
+def _is_bound(assume: ir.Expr) -> bool:
+    """Whether an assume compares one name with constants, so that bounds say all of it."""
+    if not isinstance(assume, ir.Compare) or any(op == "!=" for op, _ in assume.rest):
+        return False
+    sides = (assume.first, *(side for _, side in assume.rest))
+    numbers = sum(isinstance(s, ir.Int) or (isinstance(s, ir.Unary) and isinstance(s.operand, ir.Int)) for s in sides)
+    return numbers == len(sides) - 1 and sum(isinstance(s, ir.Name) for s in sides) == 1
+
+
+def loop_inputs(compiled: Compiled) -> set[str]:
+    """The parameters that some trip count depends on, and the unknown functions (`f()`) that do."""
+    roots: list[ir.Node] = []
+    for node in ir.walk(compiled.kernel):
+        match node:
+            case ir.For() | ir.Pipelined():
+                roots += (node.start, node.stop)
+            case ir.If() if any(isinstance(n, ir.Break) for n in ir.walk(node)):
+                roots += (condition for condition, _ in node.branches)
+    found = _closure(compiled, roots, _bindings(compiled))
+    return {n for n in found if n in compiled.parameters or n.endswith("()")}
+
+
+def units(compiled: Compiled) -> dict[str, tuple[int, ...]]:
+    """Parameter -> the constants that it is divided by, or counted in by a loop, smallest first."""
+    bindings = _bindings(compiled)
+    found: dict[str, set[int]] = {}
+    for unit, parts in _divisions(compiled):
+        for name in _closure(compiled, parts, bindings):
+            if name in compiled.parameters:
+                found.setdefault(name, set()).add(unit)
+    return {name: tuple(sorted(numbers)[:_UNITS]) for name, numbers in found.items()}
+
+
+def _divisions(compiled: Compiled) -> Iterator[tuple[int, tuple[ir.Node, ...]]]:
+    for node in ir.walk(compiled.kernel):
+        match node:
+            case ir.Binary(op="//" | "%", left=left, right=right):
+                parts: tuple[ir.Node, ...] = (left,)
+            case ir.For(start=start, stop=stop, step=right):
+                parts = (start, stop)
+            case _:
+                continue
+        try:
+            unit = abs(constant(right, compiled.scalars, "unit"))
+        except ModelError:
+            continue
+        if _SMALL <= unit <= _LARGE:
+            yield unit, parts
+
+
+def _bindings(compiled: Compiled) -> dict[str, list[ir.Node]]:
+    """What each scalar of the text may be computed from."""
+    found: dict[str, list[ir.Node]] = {}
+    for node in ir.walk(compiled.kernel):
+        match node:
+            case ir.Assign(name=name, value=value) | ir.Bind(name=name, value=value):
+                found.setdefault(name, []).append(value)
+            case ir.StoreField(ring=ring, value=value):
+                found.setdefault(ring, []).append(value)
+            case ir.For(var=var, start=start, stop=stop) | ir.Pipelined(var=var, start=start, stop=stop):
+                found.setdefault(var, []).extend((start, stop))
+    return found
+
+
+def _closure(compiled: Compiled, roots: Iterable[ir.Node], bindings: dict[str, list[ir.Node]]) -> set[str]:
+    """Every name that the roots depend on through constants and `bindings`; unknown functions as `f()`."""
+    found: set[str] = set()
+    pending = list(roots)
+    while pending:
+        for node in ir.walk(pending.pop()):
+            match node:
+                case ir.Name(id=name) | ir.Item(name=name) | ir.Field(ring=name):
+                    pass
+                case ir.Call(function=function) if function not in ir.INTERPRETED:
+                    name = f"{function}()"
+                case _:
+                    continue
+            if name not in found:
+                found.add(name)
+                pending += bindings.get(name, ())
+                pending += (compiled.scalars[name],) if name in compiled.scalars else compiled.tuples.get(name, ())
+    return found
