@@ -20,11 +20,13 @@ from fencepost.prove.obligations import Obligation, Order, Source
 from fencepost.prove.routes import Guide
 from fencepost.prove.runs import ConcreteRun, Step
 from fencepost.prove.solver import Verdict
-from fencepost.prove.terms import Cond, conjoin, disjoin, negate
+from fencepost.prove.terms import Cond, conjoin, disjoin, le, negate, symbol
 
 Matcher = Callable[[ConcreteRun, Step, Step], bool]
 
 _ROUNDS = 8  # how often the solver may ask for another template
+_SMALL = (2, 6, 20)  # bounds on parameters under which a model is looked for first
+_SMALL = (2, 6, 20)  # bounds on parameters under which a model is looked for first
 _LARGEST = 60  # parameter values up to which a model is run
 
 
@@ -73,12 +75,25 @@ class Discharger:
         """Decide one obligation."""
         match obligation.need:
             case None:
-                text, verdict = self.kernel.ask(list(obligation.conditions))
+                text, verdict = self.ask(list(obligation.conditions))
                 return self._outcome(obligation, text, verdict)
             case Order() as order:
                 return self._order(obligation, order)
             case Source() as source:
                 return self._source(obligation, source)
+
+    def ask(self, conditions: list[Cond]) -> tuple[str, Verdict]:
+        """One query; if it has models, a model with small parameters where there is one."""
+        text, verdict = self.kernel.ask(conditions)
+        if verdict.answer != "sat":
+            return text, verdict
+        parameters = [symbol(smt_name(p)) for p in self.kernel.compiled.parameters]
+        for most in _SMALL:
+            small = [c for p in parameters for c in (le(p - most), le(-p - most))]
+            found = self.kernel.ask([*conditions, *small])[1]
+            if found.answer == "sat":
+                return text, found
+        return text, verdict
 
     def _outcome(self, obligation: Obligation, text: str, verdict: Verdict, routes: tuple[Route, ...] = ()) -> Outcome:
         candidate = self.candidate(verdict) if verdict.answer == "sat" else None
@@ -103,6 +118,7 @@ class Discharger:
     def _order(self, obligation: Obligation, order: Order) -> Outcome:
         one, other = pair(order.one, order.other, self.kernel.sums)
         related = conjoin((one.domain, other.domain, order.relation(one, other)))
+        numbers = self.hops.numbered(one), self.hops.numbered(other)
         if related.kind == "false":
             return Outcome(obligation, "unsat", "(assert false)\n")
         matching = _matcher(related)
@@ -115,7 +131,7 @@ class Discharger:
             ends = {order.one: (one, other), order.other: (other, one)}
             paths = [self.hops.holds(r.template, *ends[r.one], search, order.own_token) for r in routes]
             unordered = [negate(p) for p in paths]
-            text, verdict = self.kernel.ask([related, *unordered, *search.facts])
+            text, verdict = self.ask([related, *numbers, *unordered, *search.facts])
             found = tuple(routes)
             if verdict.answer != "sat":
                 break
@@ -148,12 +164,12 @@ class Discharger:
         routes: dict[Route, None] = {}
         for run in self.guide.runs:
             self._writers(source, run, routes)
-        known = self.kernel.assumed.extended([reader.domain])
+        known, number = self.kernel.assumed.extended([reader.domain]), self.hops.numbered(reader)
         for _ in range(_ROUNDS):
             search = Search("z")
             found = tuple(routes)
             served = [known.cond(self._served(source, reader, route, search)) for route in found]
-            text, verdict = self.kernel.ask([reader.domain, negate(disjoin(served)), *search.facts])
+            text, verdict = self.ask([reader.domain, number, negate(disjoin(served)), *search.facts])
             if verdict.answer != "sat":
                 break
             model = self.run(self.candidate(verdict))

@@ -14,6 +14,7 @@ from typing import Literal
 from fencepost import ir
 from fencepost.prove.events import Event, Instance, precedes
 from fencepost.prove.kernels import Closed
+from fencepost.prove.ranks import Sums
 from fencepost.prove.terms import (
     FALSE,
     TRUE,
@@ -30,7 +31,7 @@ from fencepost.prove.terms import (
     symbol,
 )
 
-Find = Literal["same", "next", "previous", "shift", "first", "last", "mirror"]
+Find = Literal["same", "next", "previous", "shift", "first", "last", "mirror", "partner"]
 Kind = Literal["match", "lock", "issue", "drain", "meet", "phase", "message", "credit"]
 
 
@@ -45,6 +46,7 @@ class Spot:
     "same": the same indices.  "next", "previous": its first execution from here on, its last one before (of one agent).
     "shift": the execution whose number is `offset` more than the number of this one.  "first" and "last": number
     `offset` from its start or end.  "mirror": as far from its end as this one is from its own, plus `offset`.
+    "partner": the execution that takes this one's signal, whichever it is.
     """
 
     event: Event
@@ -70,7 +72,12 @@ class Search:
 
     prefix: str
     facts: list[Cond] = field(default_factory=list)
-    count: int = 0
+    known: dict[tuple[Event, str], Instance] = field(default_factory=dict)
+
+    def fresh(self, event: Event, sums: Sums) -> Instance:
+        """The event at indices that nothing else uses."""
+        names = (f"{self.prefix}{len(self.known) + 1}@{i}" for i in range(len(event.loops)))
+        return Instance(event, tuple(map(symbol, names)), sums)
 
 
 @dataclass(slots=True)
@@ -84,6 +91,8 @@ class Hops:
     def find(self, spot: Spot, here: Instance, search: Search) -> tuple[Instance, Cond, bool]:
         """An execution, the condition that it exists, and whether it is certainly not before `here` in one program."""
         event = spot.event
+        if spot.find == "partner":
+            return self._partner(event, here, search)
         terms: tuple[Lin, ...] | None = () if not event.loops else None
         if spot.find == "same" and len(event.loops) <= len(here.terms):
             terms = here.terms[: len(event.loops)]
@@ -94,16 +103,41 @@ class Hops:
             found = Instance(event, terms, self.kernel.sums)
             return found, found.domain, False
         # Every number below the total belongs to exactly one execution, and numbers grow in program order.
-        search.count += 1
-        names = tuple(symbol(f"{search.prefix}{search.count}@{i}") for i in range(len(event.loops)))
-        found = Instance(event, names, self.kernel.sums)
+        key = event, rank.text
         exists = conjoin((le(-rank), lt(rank, self.total(event))))
-        it = conjoin((found.domain, eq(found.count(event.key), rank)))
-        search.facts.append(disjoin((negate(exists), it)))
-        return found, exists, spot.find == "next"
+        if key not in search.known:
+            found = search.known[key] = search.fresh(event, self.kernel.sums)
+            it = conjoin((found.domain, eq(found.count(event.key), rank)))
+            search.facts.append(disjoin((negate(exists), it)))
+        return search.known[key], exists, spot.find == "next"
+
+    def _partner(self, event: Event, here: Instance, search: Search) -> tuple[Instance, Cond, bool]:
+        """The wait that takes a signal: it is one of those that can, since sets and waits are equally many."""
+        place = f"partner of {here.event.number} at {' '.join(t.text for t in here.terms)}"
+        if (event, place) not in search.known:
+            channels = {n for _, effect in here.event.cases for n in effect.sets}
+            takers = [
+                e
+                for e in self.kernel.traces[event.agent].events
+                if any(channels & set(effect.waits) for _, effect in e.cases)
+            ]
+            found = []
+            for taker in takers:
+                it = search.known[taker, place] = search.fresh(taker, self.kernel.sums)
+                found.append(conjoin((it.domain, self.hop("match", here, it))))
+            search.facts.append(disjoin((negate(here.domain), *found)))
+        partner = search.known[event, place]
+        return partner, partner.domain, False
 
     def total(self, event: Event) -> Lin:
         return self.kernel.traces[event.agent].total(event.key)
+
+    def numbered(self, here: Instance) -> Cond:
+        """What holds for every execution: its number is below the total of its event."""
+        rank = here.count(here.event.key)
+        if not any(a.kind == "apply" for a in rank.atoms()):
+            return TRUE  # plain from the formula
+        return conjoin((le(-rank), lt(rank, self.total(here.event))))
 
     def _rank(self, spot: Spot, here: Instance) -> Lin:
         match spot.find:

@@ -33,6 +33,7 @@ from fencepost.prove.terms import (
 )
 
 _PERIOD = 60  # the largest period of a guard that is counted residue by residue
+_NEAR = 4  # how far a sum is unfolded
 _SPLITS = 6  # how often a disjunction or inequality in one guard is split
 
 
@@ -75,18 +76,20 @@ class Sums:
         return substitute(found.body, dict(zip(found.symbols, terms, strict=True)), self.rebuild)
 
     def rebuild(self, name: str, terms: tuple[Lin, ...]) -> Lin:
-        """An applied function; a sum at x + 1 is written as the sum at x plus a summand."""
+        """An applied function; a sum at x + 1 or x - 1 is written as the sum at x and a summand."""
         if name not in self.by_name:
             return apply(name, terms)
         at, others = terms[0], terms[1:]
         extra = ZERO
-        for _ in range(4):
+        for _ in range(_NEAR):
             if at.value == 0:
                 return extra
-            if at.constant <= 0:
-                break
-            at = at - 1
-            extra = extra + self.step(name, (at, *others))
+            if at.constant > 0:
+                at = at - 1
+                extra = extra + self.step(name, (at, *others))
+            elif at.constant < 0:
+                extra = extra - self.step(name, (at, *others))
+                at = at + 1
         return apply(name, (at, *others)) + extra
 
 
@@ -189,7 +192,7 @@ class Summation:
 
     def _count(self, parts: tuple[Cond, ...], index: str, outside: Known, splits: int) -> Lin | None:
         fixed = [p for p in parts if index not in p.symbols]
-        low, high = [ZERO], [symbol(index)]
+        low, high = list[Lin](), list[Lin]()
         cyclic: list[Cond] = []
         strange: list[Cond] = []
         for part in (p for p in parts if index in p.symbols):
@@ -229,21 +232,25 @@ class Summation:
         return ZERO if joined.kind == "false" else self._count(_parts(joined), index, outside, splits)
 
     def _lattice(self, cyclic: list[Cond], low: list[Lin], high: list[Lin], index: str, outside: Known) -> Lin | None:
-        """The points of an interval whose residues satisfy the cyclic conditions."""
-        bottom, top = _extreme(low, outside, largest), _extreme(high, outside, smallest)
-        ordered = all(outside.nonpositive(a - b) for a in low for b in high)
-        if not cyclic:
-            return outside.positive(top - bottom) if not ordered else top - bottom
-        if not ordered:
-            top = bottom + outside.positive(top - bottom)
-        found = residues(cyclic, index, self.sums)
+        """The points below the index of an interval whose residues satisfy the cyclic conditions.
+
+        The count is F(index) - F(0) for a function F of the position in the interval, so that counts of nested loops
+        telescope.
+        """
+        found = residues(cyclic, index, self.sums) if cyclic else (1, ZERO, [0])
         if found is None:
             return None
+        bottom = _extreme(low, outside, largest)
+        top = _extreme(high, outside, smallest)
+        if bottom is not None and top is not None and not outside.nonpositive(bottom - top):
+            top = outside.lin(largest(top, bottom))
         period, offset, good = found
         total = ZERO
         for r in good:
-            above, below = top + offset - r + (period - 1), bottom + offset - r + (period - 1)
-            total = total + div(above, period) - div(below, period)
+            for at, sign in ((symbol(index), 1), (ZERO, -1)):
+                place = at if bottom is None else bottom + outside.positive(at - bottom)
+                place = place if top is None else place - outside.positive(at - top)
+                total = total + div(place + offset - r + (period - 1), period) * sign
         return total
 
     def _clocked(self, parts: tuple[Cond, ...], index: str, outside: Known) -> Lin | None:
@@ -367,10 +374,10 @@ def residues(conditions: list[Cond], index: str, sums: Sums) -> tuple[int, Lin, 
     return period, offset, good
 
 
-def _extreme(terms: list[Lin], known: Known, join: Callable[[Lin, Lin], Lin]) -> Lin:
-    found = terms[0]
-    for term in terms[1:]:
-        found = known.lin(join(found, term))
+def _extreme(terms: list[Lin], known: Known, join: Callable[[Lin, Lin], Lin]) -> Lin | None:
+    found: Lin | None = None
+    for term in terms:
+        found = term if found is None else known.lin(join(found, term))
     return found
 
 
@@ -378,9 +385,9 @@ def _lifted(term: Lin, index: str) -> Lin:
     """The term with choices that depend on the index taken out of quotients, remainders and positive parts."""
     result = const(term.constant)
     for atom, k in term.parts:
-        inner = atom.terms[0] if atom.kind in ("div", "mod", "pos") else ZERO
-        choice = next((a for a, _ in inner.parts if a.kind == "choice" and index in a.symbols), None)
-        if choice is None or choice.condition is None or index not in choice.condition.symbols:
+        inside = atom.terms[0].atoms() if atom.kind in ("div", "mod", "pos") else ()
+        choice = next((a for a in inside if a.condition is not None and index in a.condition.symbols), None)
+        if choice is None or choice.condition is None:
             result = result + Lin(0, ((atom, k),))
             continue
         one, other = (_lifted(Replacement(choice, branch).lin(Lin(0, ((atom, 1),))), index) for branch in choice.terms)

@@ -17,7 +17,12 @@ from fencepost.prove.hops import Find, Hop, Kind, Spot, Template
 from fencepost.prove.kernels import Closed
 from fencepost.prove.runs import ConcreteRun, Step, concrete
 
-_SAMPLES = 10
+_SAMPLES = 12
+_TRIPS = 8
+
+
+Pair = tuple[Step, Step, ConcreteRun]
+"""Two executions that belong together in a run."""
 
 
 @dataclass(slots=True)
@@ -27,7 +32,7 @@ class Guide:
     kernel: Closed
     runs: list[ConcreteRun] = field(default_factory=list)
     _seen: set[tuple[tuple[int, ...], int | None]] = field(default_factory=set)
-    _pairs: dict[tuple[Kind, Event, Event], list[tuple[Step, Step, ConcreteRun]]] = field(default_factory=dict)
+    _pairs: dict[tuple[Kind, Event, Event], list[Pair]] = field(default_factory=dict)
 
     def sample(self, values: tuple[int, ...], table: FunctionTable) -> ConcreteRun | None:
         """Run the formulas for these values too; None if that is not possible or was done before."""
@@ -86,44 +91,56 @@ class Guide:
         pairs = self._pairs[kind, source.event, target.event]
         if all(s.indices == t.indices for s, t, _ in pairs):
             return Spot(target.event, "same")
-        return self.relation(pairs, run, source, target)
+        found = self.relation(pairs, run, source, target)
+        if kind == "match" and not self._steady(pairs, found):
+            return Spot(target.event, "partner")
+        return found
 
     @staticmethod
-    def relation(pairs: list[tuple[Step, Step, ConcreteRun]], run: ConcreteRun, source: Step, target: Step) -> Spot:
-        """How the number of one execution follows from that of another, judged by the pairs seen."""
+    def _steady(pairs: list[Pair], spot: Spot) -> bool:
+        """Whether a spot describes all pairs."""
+        return all(_measure(*pair)[spot.find] == spot.offset for pair in pairs)
 
+    @staticmethod
+    def relation(pairs: list[Pair], run: ConcreteRun, source: Step, target: Step) -> Spot:
+        """How the number of one execution follows from that of another, judged by the pairs seen."""
         if source.event.agent == target.event.agent and all(
             r.executed(t.event, s.position) - 1 == t.ordinal for s, t, r in pairs
         ):
             return Spot(target.event, "previous")
-
-        def measure(s: Step, t: Step, r: ConcreteRun) -> dict[Find, int]:
-            left = r.totals[t.event] - 1 - t.ordinal
-            found: dict[Find, int] = {
-                "shift": t.ordinal - s.ordinal,
-                "mirror": (t.ordinal - r.totals[t.event]) - (s.ordinal - r.totals[s.event]),
-                "first": t.ordinal,
-                "last": left,
-            }
-            return found
-
-        seen = [measure(*pair) for pair in pairs]
-        kinds: tuple[Find, ...] = ("shift", "mirror", "first", "last")
-        if not source.event.loops:
-            kinds = ("first", "last")
+        seen = [_measure(*pair) for pair in pairs]
+        kinds: tuple[Find, ...] = ("shift", "mirror", "first", "last") if source.event.loops else ("first", "last")
         best = min(kinds, key=lambda k: (len({m[k] for m in seen}), kinds.index(k)))
-        return Spot(target.event, best, measure(source, target, run)[best])
+        return Spot(target.event, best, _measure(source, target, run)[best])
 
     # -------------------------------------------------------------------------------------------- values to try
 
     def start(self) -> None:
-        """Run one shape with several rounds of every slot."""
+        """Run one shape with several rounds of every slot, and a larger one if its loops are short."""
         for values in self._shapes():
             run = self.sample(values, FunctionTable(seed=1))
-            if run is not None and run.finished:
+            if run is None:
+                continue
+            trips = max((len({s.indices for s in steps if s.indices}) for steps in run.steps.values()), default=0)
+            if run.finished and (trips == 0 or trips >= _TRIPS):
                 return
 
     def _shapes(self) -> Iterator[tuple[int, ...]]:
+        """Values to try, those with about the right number of trips first."""
         count = len(self.kernel.compiled.parameters)
-        for n in (9, 4, 3, 2, 1, 0, -1) if count < 2 else (4, 3, 2, 1, 0, -1):
+        if count == 0:
+            yield ()
+            return
+        for n in (9, 24, 40, 4, 2, 1, 0) if count == 1 else (4, 8, 12, 2, 1, 0):
             yield tuple(n + i % 2 for i in range(count))
+
+
+def _measure(source: Step, target: Step, run: ConcreteRun) -> dict[Find, int]:
+    """What the offset of every kind of spot would be."""
+    ahead = target.ordinal - run.totals[target.event]
+    return {
+        "shift": target.ordinal - source.ordinal,
+        "mirror": ahead - (source.ordinal - run.totals[source.event]),
+        "first": target.ordinal,
+        "last": -1 - ahead,
+    }

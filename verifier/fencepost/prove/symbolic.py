@@ -184,7 +184,7 @@ class Walker:
                 case Emit() as emit:
                     state = self._emit(at, emit, state)
                 case Test(condition=condition, target=target):
-                    holds = self._knowing(state.path).cond(self._expressions.condition(condition, state))
+                    holds = self._plain(state.path, self._expressions.condition(condition, state))
                     if holds.kind != "true":
                         other = (*state.path, negate(holds)) if holds.kind != "false" else state.path
                         otherwise.setdefault(target, []).append(State(other, state.env, state.rings))
@@ -223,6 +223,15 @@ class Walker:
                 case Next() | Stop():
                     raise AssertionError("loops are entered through Enter, and Stop ends the program")
             at += 1
+
+    def _plain(self, path: tuple[Cond, ...], condition: Cond) -> Cond:
+        """The condition without what the path decides; disjunctions are put to the solver."""
+        found = self._knowing(path).cond(condition)
+        parts = found.parts if found.kind == "and" else (found,)
+        if not any(p.kind == "or" for p in parts):
+            return found
+        kept = [p for p in parts if p.kind != "or"]
+        return conjoin((*kept, *(p for p in parts if p.kind == "or" and not self.oracle((*path, *kept), p))))
 
     def _span(self, at: int) -> ir.Span:
         """Where the innermost loop around an instruction stands."""
