@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from textwrap import dedent
 
+import pytest
+
 from fencepost.checking import check
+from fencepost.cli import main
 from fencepost.findings import KernelReport, Row, Verdict
 
 TILELANG = '''
@@ -100,3 +104,59 @@ def test_a_program_without_cores_has_the_pipeline_row_only() -> None:
 def test_another_target_does_not_give_it_cores() -> None:
     (kernel,) = check(TILELANG.replace("STAGES", "stage=[1, 0], order=[0, 1]"), target="a3").kernels
     assert kernel.target == "gpu" and row(kernel)[0] is Verdict.REFUTED
+
+
+def test_a_right_schedule_is_suggested() -> None:
+    text = "kernel t(n):\n    buffer tile in Mat\n    section cube:\n        for k in pipelined(0, n, NOTES):\n"
+    text += "            copy tile <- a @ S\n            store out <- tile @ S\n"
+    (kernel,) = check(text.replace("NOTES", "stage = (1, 0), order = (0, 1)"), suggest=True).kernels
+    assert row(kernel)[1] == "FP903 · line 4: stage = (0, 1), order = (0, 1) is right"
+    (kernel,) = check(text.replace(", NOTES", ""), suggest=True).kernels
+    assert row(kernel)[1].endswith("nor order · line 4: stage = (0, 1), order = (0, 1) is right")
+    (kernel,) = check(text.replace("NOTES", "stage = (0, 1), order = (0, 1)"), suggest=True).kernels
+    assert row(kernel)[0] is Verdict.PROVED and "is right" not in row(kernel)[1]
+
+
+PIPELINES = """\
+kernel two(n, m):
+    buffer tile in Mat
+    section cube:
+        for q in range(m):
+            for k in pipelined(q, n, stage = (0, 2), order = (0, 1)):
+                copy tile <- a @ S
+                store out <- tile @ S
+        for k in pipelined(1, n, stage = (0, 1), order = (0, 1)):
+            copy tile <- a @ S
+            store out <- tile @ S
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    Path("two.kir").write_text(PIPELINES)
+    return "two.kir"
+
+
+def test_lower_shows_the_rewritten_program(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["lower", file]) == 0
+    out = capsys.readouterr().out
+    assert "# line 5: the loop over k, pipelined at depth 3:\n#     prologue:\n#         copy to tile (0)\n" in out
+    assert "#     body, for t in 1 .. trips - 1:\n#         copy to tile (t)\n#         store to out (t - 1)\n" in out
+    assert main(["lower", "--plain", file]) == 0
+    assert "#" not in capsys.readouterr().out
+
+
+def test_run_shows_the_steps(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", file, "-p", "n=3", "-p", "m=1"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-6:] == [
+        "line 5: the loop over k: its trips depend on more than the parameters",
+        "line 8: the loop over k, 2 trips at depth 2 (iteration of each statement):",
+        "    step        copy to tile  store to out",
+        "    prologue 0  0",
+        "    body 1      1             0",
+        "    epilogue 2                1",
+    ]
+    assert main(["run", file, "-p", "n=90", "-p", "m=0"]) == 0
+    assert "89 trips, more than are shown (64)" in capsys.readouterr().out

@@ -135,12 +135,14 @@ def check(
     severity: Mapping[str, Severity] | None = None,
     timeout: float = 30.0,
     prove: bool = True,
+    suggest: bool = False,
 ) -> Report:
     """Check kernels and return the report.
 
     `what` is the path of a file or folder, source text (a string with a line feed in it), or a `Kernel`.  `kernel`
     names the one kernel wanted; `values` fixes parameters; `assume` adds facts such as ``"n % 2 == 0"``; `select`,
     `ignore` and `severity` speak of codes ("206" or "FP206"); `timeout` is in seconds per kernel.
+    `prove` False only searches for counterexamples; `suggest` looks for right schedules of pipelined loops.
 
     Bad input never raises: it stands in `report.errors`, and `report.proved` is then False.  Raises ValueError for an
     option that makes no sense.
@@ -154,6 +156,7 @@ def check(
         severity=tuple((code_of(code), level) for code, level in (severity or {}).items()),
         timeout=timeout,
         prove=prove,
+        suggest=suggest,
     )
     if isinstance(what, ir.Kernel):
         outcome = check_kernel(what, options)

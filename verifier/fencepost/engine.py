@@ -93,7 +93,7 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
         if Row.TRANSLATION in rows:
             _translation(serial, options, decision, deadline)
     if Row.PIPELINE in rows:
-        decision.take(Row.PIPELINE, pipeline_row(variant))
+        decision.take(Row.PIPELINE, pipeline_row(variant, options.suggest))
     checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
     return KernelReport(
         name=kernel.name,

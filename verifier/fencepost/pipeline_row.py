@@ -8,7 +8,7 @@ from dataclasses import replace
 from fencepost import ir
 from fencepost.facts import Fact
 from fencepost.findings import Finding, Related, Row, Severity, Step, Undecided, Verdict
-from fencepost.pipeline.check import check_pipeline, pipelines
+from fencepost.pipeline.check import check_pipeline, pipelines, suggestion_for
 from fencepost.pipeline.result import PipelineFault, PipelineResult
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.values import instance_of
@@ -18,8 +18,20 @@ from fencepost_rules.registry import rule
 _STEPS = 14
 
 
-def pipeline_row(kernel: ir.Kernel) -> RowResult:
-    """Judge every annotated pipeline of a valid kernel, for all parameter values."""
+def pipeline_row(kernel: ir.Kernel, suggest: bool = False) -> RowResult:
+    """Judge every annotated pipeline of a valid kernel, for all parameter values.
+
+    `suggest`: the evidence ends with a schedule that is proved right for every loop that has none.
+    """
+    result = _judge(kernel)
+    if not suggest:
+        return result
+    right = ((loop, suggestion_for(loop, kernel)) for loop in pipelines(kernel))
+    found = [f"line {loop.span.line}: {s.text} is right" for loop, s in right if s is not None]
+    return replace(result, evidence=" · ".join((result.evidence, *found)))
+
+
+def _judge(kernel: ir.Kernel) -> RowResult:
     loops = pipelines(kernel)
     results = [check_pipeline(loop, kernel) for loop in loops]
     gap = next((n for n in ir.walk(kernel) if isinstance(n, ir.Unsupported)), None)

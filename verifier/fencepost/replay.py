@@ -12,6 +12,7 @@ from fencepost.model.executor import DEFAULT_LIMIT, Blocked, Op, Run
 from fencepost.model.functions import FunctionTable, Point, show
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import allowed
+from fencepost.passes.serial import Serial
 from fencepost.printer import print_expr
 from fencepost.timeline import Timeline, step, timeline, words
 
@@ -89,7 +90,7 @@ def replay(
     credits: str | None = None,
     limit: int = DEFAULT_LIMIT,
 ) -> Replay:
-    """Run a kernel on concrete values.
+    """Run a kernel on concrete values; pipelined loops run one iteration after the other.
 
     `values` holds one integer per parameter.  `functions` fixes values of unknown functions; the others are 1, or
     repeatable random integers under a `seed`.  `credits` is "per_slot" or "batched" (default: what the kernel says,
@@ -98,7 +99,7 @@ def replay(
     Raises Refused for a missing or unknown parameter and a run beyond the limit, Excluded for values that the kernel's
     assumes exclude, and ModelError for a kernel that can't be modelled.
     """
-    compiled = kernel if isinstance(kernel, Compiled) else compile_kernel(kernel)
+    compiled = kernel if isinstance(kernel, Compiled) else compile_kernel(Serial().run(kernel))
     wanted = [p for p in compiled.parameters if p != "block"]
     missing = [p for p in wanted if p not in values]
     if missing:

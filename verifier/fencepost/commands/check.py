@@ -43,6 +43,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                       help="the text before a transformation: kernels of the same name must mean the same")  # fmt: skip
     what.add_argument("--timeout", metavar="S", type=_seconds, help="seconds per kernel (default 30)")
     what.add_argument("--no-prove", action="store_true", help="only search for counterexamples")
+    what.add_argument("--suggest", action="store_true", help="look for a right stage and order of pipelined loops")
     rules = parser.add_argument_group("which findings count")
     rules.add_argument("--select", metavar="CODES", type=_codes, action="extend", help="only these codes or prefixes")
     rules.add_argument("--ignore", metavar="CODES", type=_codes, action="extend", help="not these codes or prefixes")
@@ -128,6 +129,7 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         severity=tuple({**settings.severity, **dict(args.severity)}.items()),
         timeout=args.timeout or settings.timeout or 30.0,
         prove=not args.no_prove,
+        suggest=args.suggest,
     )
 
 

@@ -27,6 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Print every kernel; return 2 if the file has mistakes."""
+    from fencepost.commands.schedules import programs
     from fencepost.printer import print_kernel
 
     reading, source = common.read_kernels(args)
@@ -36,6 +37,8 @@ def execute(args: argparse.Namespace) -> int:
         for assumption in result.assumptions.get(kernel.name, ()):
             print(f"# assuming {assumption}")
         print(print_kernel(kernel, note))
+        for line in () if args.plain else programs(kernel):
+            print(f"# {line}")
     return 2 if result.errors else 0
 
 

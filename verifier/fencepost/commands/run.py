@@ -85,6 +85,10 @@ def _one(kernel: ir.Kernel, values: dict[str, int], functions: dict[Point, int],
         print(json.dumps(data, indent=2, ensure_ascii=False))
     elif args.timeline in (None, "text"):
         _print_text(done, args)
+        from fencepost.commands.schedules import steps
+
+        for line in steps(kernel, done.values):
+            print(line)
     else:
         _print_timeline(done, args)
     return 0 if done.clean else 1
@@ -124,6 +128,7 @@ def _print_timeline(done: Replay, args: argparse.Namespace) -> None:
 def _grid(kernel: ir.Kernel, values: dict[str, int], functions: dict[Point, int], args: argparse.Namespace) -> int:
     """Run every combination, one line each; combinations that the assumes exclude are left out."""
     from fencepost.model.program import compile_kernel
+    from fencepost.passes.serial import Serial
     from fencepost.replay import Excluded
     from fencepost.report import replay as report
     from fencepost.report.style import Style
@@ -136,7 +141,7 @@ def _grid(kernel: ir.Kernel, values: dict[str, int], functions: dict[Point, int]
         points *= len(values_of)
     if points > _GRID:
         raise UsageError(f"--all makes {points:,} runs; {_GRID:,} are the limit")
-    compiled = compile_kernel(kernel)
+    compiled = compile_kernel(Serial().run(kernel))
     style = Style(common.wants_color(args.color, sys.stdout))
     found: list[dict[str, object]] = []
     bad = excluded = done = 0
