@@ -27,7 +27,7 @@ from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import Point, show
 from fencepost.model.inputs import loop_inputs, units
 from fencepost.model.program import Compiled, ModelError, compile_kernel
-from fencepost.model.shapes import TABLES, Shape, allowed, bounds, candidates, smaller, uses_functions
+from fencepost.model.shapes import AXIS, TABLES, Shape, allowed, bounds, candidates, smaller, uses_functions
 
 _LIMIT = 60_000  # instructions per agent and shape
 _PER_SHAPE, _PER_NODE = 50, 4  # what a run costs beside its operations, and a new kernel per node of its IR
@@ -150,6 +150,11 @@ class Search:
 
     def full(self) -> Outcome:
         """Run every shape of interest, as far as the budget reaches."""
+        far = [row for row in self.candidates if self._is_far(row)]
+        if far:  # several units are worth more than the last small values
+            near = [row for row in self.candidates if not self._is_far(row)]
+            self._run(near, TABLES, _SEARCH // 2)
+            self._run(far, TABLES)
         self.finished = self._run(self.candidates, TABLES)
         return self.outcome()
 
@@ -191,11 +196,18 @@ class Search:
             self._candidates = candidates(self.compiled)
         return self._candidates
 
-    def _run(self, rows: Iterable[tuple[int, ...]], tables: tuple[tuple[int, int | None], ...]) -> bool:
+    def _is_far(self, values: tuple[int, ...]) -> bool:
+        """Whether some parameter reaches one of its units."""
+        pairs = zip(self.compiled.parameters, values, strict=True)
+        return any(p in self.units and v >= self.units[p][0] > AXIS for p, v in pairs)
+
+    def _run(
+        self, rows: Iterable[tuple[int, ...]], tables: tuple[tuple[int, int | None], ...], budget: int = _SEARCH
+    ) -> bool:
         """Run parameter values in order; False if the budget or the deadline ended it."""
         for values in rows:
             for default, seed in tables if self.functions else tables[:1]:
-                if self.spent["search"] - self.completed > _SEARCH or time.monotonic() > self.deadline:
+                if self.spent["search"] - self.completed > budget or time.monotonic() > self.deadline:
                     return False
                 shape = Shape(values, default, seed)
                 if shape in self.done or not allowed(self.compiled, values, shape.table()):
@@ -430,8 +442,15 @@ class Search:
         return {self.family_of[str(f[1])] for f in faults if isinstance(f, tuple) and f[0] == "leftover"}
 
     def _tails(self, shape: Shape) -> Iterator[list[Shape]]:
-        """Large values of each parameter of a trip count, everything else unchanged, and of the unknown functions."""
+        """Large values of each parameter of a trip count, and of the unknown functions.
+
+        Everything else is unchanged, or the other loops have at least one trip.
+        """
         trips = loop_inputs(self.compiled)
+        ones = tuple(
+            max(value, one) if p in trips else value
+            for p, value, one in zip(self.compiled.parameters, shape.values, self._scaled(1), strict=True)
+        )
         for i, parameter in enumerate(self.compiled.parameters):
             low, high = bounds(self.compiled, parameter)
             if high is not None or parameter not in trips:
@@ -439,7 +458,8 @@ class Search:
             step = max(self.units.get(parameter, (1,)))
             start = max((low or 0) + _TAIL * step, shape.values[i] + 8 * step)
             large = range(start, start + _TAIL_LENGTH * step, step)
-            rows = [(*shape.values[:i], v, *shape.values[i + 1 :]) for v in large]
+            bases = dict.fromkeys((shape.values, ones))
+            rows = dict.fromkeys((*base[:i], v, *base[i + 1 :]) for base in bases for v in large)
             tail = [Shape(row, shape.default, shape.seed, shape.functions) for row in rows]
             yield [s for s in tail if allowed(self.compiled, s.values, s.table())]
         if trips - set(self.compiled.parameters):

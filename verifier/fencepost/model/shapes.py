@@ -16,8 +16,8 @@ from fencepost.model.inputs import units, used_names
 from fencepost.model.issue import evaluate
 from fencepost.model.program import Compiled
 
-_AXIS = 36  # values along one parameter alone: twice the capacity of a channel with two ids, and a few more
-_SUMS = {1: _AXIS, 2: 14, 3: 9, 4: 6, 5: 4}
+AXIS = 36  # values along one parameter alone: twice the capacity of a channel with two ids, and a few more
+_SUMS = {1: AXIS, 2: 14, 3: 9, 4: 6, 5: 4}
 _MANY = 10  # parameters beyond which only sums up to 2 are tried
 _COMBINED = 81  # combinations of the other parameters along one axis
 
@@ -78,23 +78,27 @@ def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
     if count == 0:
         return [()]
     used, steps = used_names(compiled), units(compiled)
-    axes, near = [], []
+    axes, near, run, far = [], [], [], []
     for parameter, (low, high) in zip(compiled.parameters, ranges, strict=True):
         axis = _axis(low, high)
         few = sorted(axis, key=lambda v: (abs(v), v))[:3]
-        far = [k * u + r for u in steps.get(parameter, ()) for k in (1, 2, 3, 4, 5) for r in (-1, 0, 1)]
-        far = [v for v in far if (low is None or v >= low) and (high is None or v <= high) and v not in axis]
-        axes.append(sorted({*axis, *far}) if parameter in used else few[:1])
-        near.append(
-            [*few[:2], steps[parameter][0]] if far and parameter in used else few if parameter in used else few[:1]
-        )
+        if parameter not in used:
+            axis = few = few[:1]
+        mine = steps.get(parameter, ()) if parameter in used else ()
+        multiples = [k * u + r for u in mine for k in (1, 2, 3, 4, 5) for r in (-1, 0, 1)]
+        multiples = [v for v in multiples if (low is None or v >= low) and (high is None or v <= high)]
+        axes.append(axis)
+        near.append(few)
+        far.append(multiples)
+        run.append([v for v in multiples if v in (mine[0], 2 * mine[0])] if multiples else few[:2])
     count = sum(parameter in used for parameter in compiled.parameters)
     limit = _SUMS.get(max(count, 1), 3 if count <= _MANY else 2)
     offsets = [abs(few[0]) if few else 0 for few in near]
     found = set(_sums(axes, offsets, limit))
-    for i, axis in enumerate(axes):
-        for others in _others(near[:i] + near[i + 1 :]):
-            found |= {(*others[:i], value, *others[i:]) for value in axis}
+    for i in range(len(axes)):
+        for values, rest in ((axes[i], near), (far[i], run)):
+            for others in _others(rest[:i] + rest[i + 1 :]):
+                found |= {(*others[:i], value, *others[i:]) for value in values}
     return sorted(found, key=lambda v: (sum(map(abs, v)), v))
 
 
@@ -163,9 +167,9 @@ def _sums(axes: list[list[int]], offsets: list[int], limit: int) -> Iterator[tup
 
 
 def _axis(low: int | None, high: int | None) -> list[int]:
-    """Up to `_AXIS` values from the smallest allowed absolute value on, and the ends of a finite range."""
+    """Up to `AXIS` values from the smallest allowed absolute value on, and the ends of a finite range."""
     start = low if low is not None else (min(-2, high) if high is not None else -2)
-    end = start + _AXIS if high is None else min(high, start + _AXIS)
+    end = start + AXIS if high is None else min(high, start + AXIS)
     values = list(range(start, end + 1))
     if high is not None and high > end:
         values += [high - 1, high]
