@@ -83,6 +83,11 @@ def condition(value: Value, node: ast.AST, span: ir.Span) -> bool | ir.Expr:
     raise Unreadable(f"the condition depends on {describe(value)}", node)
 
 
+def nameless(value: Unknown | OneOf) -> Unknown:
+    """What is computed from an unknown value."""
+    return Unknown("", f"it depends on {describe(value)}" if value.name else "it depends on something unknown")
+
+
 def describe(value: Value) -> str:
     """The value in words, for a reason."""
     match value:
@@ -153,7 +158,7 @@ def _fold(symbol: str, function: Callable[[Any, Any], Any], left: Value, right: 
         return found[0] if len(found) == 1 else OneOf(tuple(found))
     for value in (left, right):
         if isinstance(value, Unknown):
-            return Unknown(value.name, value.reason)
+            return nameless(value)
         if isinstance(value, Poison):
             raise Unreadable(value.reason, node)
     if _length(symbol, left, right) > _BOUND or (symbol == "%" and isinstance(left, str)):
@@ -221,8 +226,7 @@ def _compare(op: ast.cmpop, left: Value, right: Value, node: ast.AST, span: ir.S
             raise Unreadable(value.reason, node)
     if not isinstance(left, (Scalar, Opaque)) and not isinstance(right, (Scalar, Opaque)):
         if isinstance(left, Unknown) or isinstance(right, Unknown):
-            named = left if isinstance(left, Unknown) else right
-            return Unknown(named.name, named.reason)
+            return nameless(left if isinstance(left, Unknown) else right)
         if isinstance(left, OneOf) or isinstance(right, OneOf):
             found = {
                 bool(function(a, b))
@@ -309,7 +313,7 @@ def logic(op: Literal["and", "or"], operands: tuple[Value, ...], node: ast.AST, 
         else:
             kept.append(truth)
     if unknown is not None:
-        return unknown
+        return nameless(unknown)
     if not kept:
         return op == "and"
     return Scalar(kept[0] if len(kept) == 1 else ir.Logic(op, tuple(kept), span=span), truth=True)
@@ -318,9 +322,9 @@ def logic(op: Literal["and", "or"], operands: tuple[Value, ...], node: ast.AST, 
 def negate(value: Value, node: ast.AST, span: ir.Span) -> Value:
     """`not value`."""
     if isinstance(value, Unknown):
-        return value
+        return nameless(value)
     if isinstance(value, OneOf):
-        return OneOf(tuple({not v for v in value.values}), value.name)
+        return OneOf(tuple({not v for v in value.values}))
     truth = condition(value, node, span)
     if isinstance(truth, bool):
         return not truth
@@ -335,8 +339,8 @@ def minus(value: Value, node: ast.AST, span: ir.Span) -> Value:
         return opaque("minus", (value,), node, span)
     if isinstance(value, (int, float)):
         return -value
-    if isinstance(value, Unknown):
-        return value
+    if isinstance(value, (Unknown, OneOf)):
+        return nameless(value)
     raise Unreadable(f"{describe(value)} cannot be negated", node)
 
 
@@ -346,7 +350,7 @@ def extreme(name: Literal["min", "max"], operands: tuple[Value, ...], node: ast.
         return (min if name == "min" else max)(operands)
     for operand in operands:
         if isinstance(operand, (Unknown, OneOf)):
-            return Unknown(operand.name)
+            return nameless(operand)
     if any(isinstance(v, (float, Opaque)) for v in operands):
         return opaque(name, operands, node, span)
     known = [int(v) for v in operands if isinstance(v, int)]

@@ -293,6 +293,8 @@ def _assumes(context: Context, parameters: list[Parameter], nodes: list[ir.Node]
     facts: list[ir.Expr] = []
     for parameter in parameters:
         name = ir.Name(parameter.name, span=span)
+        if parameter.note:
+            context.assume(parameter.note)
         if parameter.values:
             facts.append(_among(name, parameter.values, span))
             continue

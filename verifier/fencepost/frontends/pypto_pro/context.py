@@ -27,12 +27,16 @@ class TooLarge(Exception):
 
 @dataclass(slots=True)
 class Parameter:
-    """A parameter of the kernel IR.  `least` is a lower bound; `values` the allowed values, when they are few."""
+    """A parameter of the kernel IR.
+
+    `least` is a lower bound; `values` the allowed values, when they are few; `note` what is assumed if it is used.
+    """
 
     name: str
     least: int | None = None
     values: tuple[int, ...] = ()
     origin: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +86,20 @@ class Context:
             self.assumptions.append(sentence)
 
     def parameter(
-        self, key: object, hint: str, least: int | None = None, values: tuple[int, ...] = (), origin: str = ""
+        self,
+        key: object,
+        hint: str,
+        least: int | None = None,
+        values: tuple[int, ...] = (),
+        origin: str = "",
+        note: str = "",
     ) -> str:
         """The name of the parameter that stands for `key`."""
         full = ("parameter", key)
         if full not in self.keys:
             name = self.preferred.get(key) or fresh_name(hint, self.taken)
             self.keys[full] = name
-            self.parameters[name] = Parameter(name, least, values, origin or hint)
+            self.parameters[name] = Parameter(name, least, values, origin or hint, note)
         return self.keys[full]
 
     def prefer(self, key: object, name: str) -> None:

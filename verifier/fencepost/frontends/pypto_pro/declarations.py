@@ -9,6 +9,7 @@ from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.handles import Handles
 from fencepost.frontends.pypto_pro.tiles import MOST, integer, integers, known_space
 from fencepost.frontends.pypto_pro.values import (
+    Decorated,
     Group,
     Member,
     OneOf,
@@ -25,6 +26,8 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
+
+_TILE_TYPE = ("shape", "dtype", "target_memory", "valid_shape", "layout", "fractal", "pad", "compact")
 
 
 class Declarations(Handles):
@@ -51,24 +54,22 @@ class Declarations(Handles):
         return (id(node), self.frame.via)
 
     def make_tile_type(self, node: ast.Call) -> TileType:
-        given = self.arguments(
-            node, ("shape", "dtype", "target_memory", "valid_shape", "layout", "fractal", "pad", "compact")
-        )
+        given = self.arguments(node, _TILE_TYPE)
+        return self._tile_type({name: self.evaluate(value) for name, value in given.items()}, node)
+
+    def _tile_type(self, given: dict[str, Value], node: ast.AST) -> TileType:
+        """The tile type with the given values."""
         if "shape" not in given or "dtype" not in given:
             raise Unreadable("a tile type needs a shape and a dtype", node)
-        shape = self.evaluate(given["shape"])
+        shape, valid, layout = given["shape"], given.get("valid_shape"), given.get("layout")
         if not isinstance(shape, tuple):
-            raise Unreadable("the shape of a tile must be a list", given["shape"])
-        space = self.evaluate(given["target_memory"]) if "target_memory" in given else Member("MemorySpace", "Vec")
+            raise Unreadable("the shape of a tile must be a list", node)
+        space = given.get("target_memory", Member("MemorySpace", "Vec"))
         if not isinstance(space, Member) or not known_space(space.name):
-            raise Unreadable(
-                "the memory space of a tile must be a known pl.MemorySpace", given.get("target_memory", node)
-            )
-        layout = self.evaluate(given["layout"]) if "layout" in given else None
-        valid = self.evaluate(given["valid_shape"]) if "valid_shape" in given else None
+            raise Unreadable("the memory space of a tile must be a known pl.MemorySpace", node)
         return TileType(
             shape,
-            self.evaluate(given["dtype"]),
+            given["dtype"],
             space.name,
             layout.name if isinstance(layout, Member) else None,
             valid if isinstance(valid, tuple) else None,
@@ -116,6 +117,9 @@ class Declarations(Handles):
 
     def _type_of(self, node: ast.expr | None, call: ast.Call) -> TileType:
         value = self.evaluate(node) if node is not None else None
+        if isinstance(value, Decorated) and value.function.path == "pl.TileType":  # made outside of the kernel
+            given = dict(zip(_TILE_TYPE, value.arguments, strict=False)) | dict(value.keywords)
+            return self._tile_type(given, node or call)
         if not isinstance(value, TileType):
             raise Unreadable("the type of a tile must be a pl.TileType", node or call)
         return value

@@ -170,7 +170,7 @@ class ConstantInterpreter(Evaluator):
         """Assign `value` to a target."""
         match target:
             case ast.Name(id=name):
-                self.environment.names[name] = named(value, name)
+                self.environment.names[name] = named(value, name, id(target))
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 items = unpack(value, len(elts))
                 for elt, item in zip(elts, items, strict=True):
@@ -323,12 +323,12 @@ def imported(module: str, name: str) -> Value:
     return Module(path)
 
 
-def named(value: Value, name: str) -> Value:
+def named(value: Value, name: str, origin: object) -> Value:
     """The value with the name that the user gives it, when it has none."""
     if isinstance(value, Unknown) and not value.name:
-        return Unknown(name, value.reason)
+        return Unknown(name, value.reason, origin)
     if isinstance(value, OneOf) and not value.name:
-        return OneOf(value.values, name)
+        return OneOf(value.values, name, origin)
     return value
 
 

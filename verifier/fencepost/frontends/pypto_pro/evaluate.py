@@ -88,11 +88,11 @@ class Evaluator(ABC):
                 left, right = self.evaluate(node.left), self.evaluate(node.right)
                 return self.binary(node.op, left, right, node)
             case ast.UnaryOp(op=ast.USub()):
-                return arithmetic.minus(self.evaluate(node.operand), node, span)
+                return arithmetic.minus(self.known(self.evaluate(node.operand), node), node, span)
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.evaluate(node.operand)
             case ast.UnaryOp(op=ast.Not()):
-                return arithmetic.negate(self.evaluate(node.operand), node, span)
+                return arithmetic.negate(self.known(self.evaluate(node.operand), node), node, span)
             case ast.UnaryOp(op=ast.Invert()):
                 value = self.evaluate(node.operand)
                 if isinstance(value, int):
@@ -120,6 +120,10 @@ class Evaluator(ABC):
             case ast.NamedExpr():
                 raise Unreadable("an assignment inside an expression is not supported", node)
         raise Unreadable(f"this expression ({type(node).__name__}) is not supported", node)
+
+    def known(self, value: Value, node: ast.AST) -> Value:
+        """The value, or a device integer that stands for one that is not known here."""
+        return value
 
     def binary(self, op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
         return arithmetic.binary(op, left, right, node, self.span(node))
@@ -162,7 +166,7 @@ class Evaluator(ABC):
     def _logic(self, op: Any, nodes: list[ast.expr], node: ast.expr) -> Value:
         values: list[Value] = []
         for operand in nodes:
-            value = self.evaluate(operand)
+            value = self.known(self.evaluate(operand), operand)
             if not isinstance(value, (Scalar, Opaque, Unknown, OneOf)) and bool(value) == (op == "or"):
                 if not values:
                     return value
@@ -213,10 +217,10 @@ class Evaluator(ABC):
                 return self._class_member(owner, name, node)
             case str() | dict() | tuple():
                 return Method(owner, name)
-            case Unknown(name=known, reason=reason):
-                return Unknown(known, reason)
+            case Unknown():
+                return _part(owner, name)
             case OneOf():
-                return Unknown(owner.name)
+                return arithmetic.nameless(owner)
         raise Unreadable(f"{arithmetic.describe(owner)} has no attribute {name} that is understood", node)
 
     def _class_member(self, owner: Class, name: str, node: ast.expr) -> Value:
@@ -243,7 +247,7 @@ class Evaluator(ABC):
     def item(self, owner: Value, index: Value, node: ast.Subscript) -> Value:
         """`owner[index]` for an index whose value is at hand."""
         if isinstance(owner, Unknown):
-            return owner
+            return _part(owner, index)
         if isinstance(owner, dict):
             if isinstance(index, (Unknown, OneOf)):
                 keys = [k for k in index.values if k in owner] if isinstance(index, OneOf) else list(owner)
@@ -278,7 +282,8 @@ class Evaluator(ABC):
             case Module(path=path) if path == "pl" or path.startswith(("pl.", "vf.")):
                 return self.call_language(target, node)
             case Module(path=path) if path.startswith("builtins."):
-                return builtin(path[9:], list(self._elements(node.args)), node, self.span(node))
+                arguments = [self.known(a, node) for a in self._elements(node.args)]
+                return builtin(path[9:], arguments, node, self.span(node))
             case Module(path=path) if path.startswith("math."):
                 return mathematics(path[5:], [self.evaluate(a) for a in node.args], node)
             case Method():
@@ -288,7 +293,7 @@ class Evaluator(ABC):
             case Class():
                 return Unknown("", f"an instance of {target.node.name}")
             case Unknown():
-                return Unknown(target.name, target.reason)
+                return arithmetic.nameless(target)
         raise Unreadable(f"{ast.unparse(node.func)} cannot be called here", node)
 
     def call_foreign(self, target: Module, node: ast.Call) -> Value:
@@ -322,6 +327,13 @@ class Evaluator(ABC):
         if isinstance(owner, tuple) and name in ("index", "count") and len(arguments) == 1 and arguments[0] in owner:
             return getattr(owner, name)(arguments[0])
         return Unknown("", f"the result of .{name}()")
+
+
+def _part(owner: Unknown, key: Value) -> Unknown:
+    """A member or element of an unknown value."""
+    if owner.name and isinstance(key, (str, int)):
+        return Unknown(f"{owner.name}_{key}", owner.reason, owner.origin)
+    return arithmetic.nameless(owner)
 
 
 def respan(value: Value, span: ir.Span) -> Value:

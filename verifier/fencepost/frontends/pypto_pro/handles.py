@@ -128,8 +128,6 @@ class Handles(Reading):
                 return self._tile_element(owner, node)
             case Tensor():
                 return self.tensor_element(owner, self.indices(node.slice), node)
-            case Unknown():
-                return owner
         return super().subscript(owner, node)
 
     def indices(self, node: ast.expr) -> tuple[ir.Expr, ...]:

@@ -43,7 +43,7 @@ def builtin(name: str, arguments: list[Value], node: ast.AST, span: ir.Span) -> 
         return arithmetic.extreme("min" if name == "min" else "max", items, node, span)
     for argument in arguments:
         if isinstance(argument, (Unknown, OneOf)):
-            return Unknown(argument.name)
+            return arithmetic.nameless(argument)
     match name, arguments:
         case "int", [Scalar() as value]:
             return Scalar(value.expr)

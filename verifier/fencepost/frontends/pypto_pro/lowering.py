@@ -152,8 +152,8 @@ class Lowering(Loops):
     def _bind(self, target: ast.expr, value: Value, stmt: ast.stmt) -> None:
         match target:
             case ast.Name(id=name):
-                if isinstance(value, Unknown) and not value.name:
-                    value = Unknown(name, value.reason)
+                if isinstance(value, Unknown) and not value.name and not self.nesting:
+                    value = Unknown(name, value.reason, self.site(target))
                 self.assign(name, value, stmt)
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 if isinstance(value, tuple) and len(value) != len(elts):
@@ -315,7 +315,7 @@ class Lowering(Loops):
         if any(f.function is function.node for f in self.frames):
             raise Unreadable(f"{function.node.name} calls itself", node)
         bound = bind_arguments(function.node, node, self._argument)
-        if _host_only(function.node):
+        if _is_pure(function, set()):
             constant = self._constant_call(function, bound, node)
             if constant is not None:
                 return constant[0]
@@ -419,6 +419,22 @@ def _leaves(body: Sequence[ast.stmt]) -> bool:
     return isinstance(last, ast.Return)
 
 
-def _host_only(function: ast.FunctionDef) -> bool:
-    """Whether a helper calls nothing of a language by attribute: it may compute on plain values."""
-    return not any(isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) for n in ast.walk(function))
+def _is_pure(function: Function, seen: set[int]) -> bool:
+    """Whether a helper only computes: neither it nor the helpers it calls call something for its effect."""
+    if id(function.node) in seen:
+        return True
+    seen.add(id(function.node))
+    for node in ast.walk(function.node):
+        match node:
+            case ast.Expr(value=ast.Constant()):
+                continue
+            case ast.Expr() | ast.With() | ast.Call(func=ast.Attribute()):
+                return False
+            case ast.Call(func=ast.Name(id=name)):
+                try:
+                    target = function.scope.find(name)
+                except KeyError:
+                    continue
+                if not isinstance(target, Function) or target.decorators or not _is_pure(target, seen):
+                    return False
+    return True

@@ -115,26 +115,44 @@ class Reading(Evaluator):
             return self.builtin(node)
         return value
 
+    def known(self, value: Value, node: ast.AST) -> Value:
+        return self.operand(value, node)
+
     def operand(self, value: Value, node: ast.AST) -> Value:
         """An operand of arithmetic: what is unknown at compile time becomes a parameter of the kernel."""
-        if isinstance(value, Unknown) and value.name:
-            name = self.context.parameter(("unknown", value.name), value.name, origin=value.name)
-            self.context.assume(f"{value.name} may be any integer: {value.reason}")
+        if not isinstance(value, (Unknown, OneOf)) or not value.name:
+            return value
+        key = ("unknown", value.name, value.origin)
+        if isinstance(value, Unknown):
+            note = f"{value.name} may be any integer: {value.reason}"
+            name = self.context.parameter(key, value.name, origin=value.name, note=note)
             return Scalar(ir.Name(name, span=self.span(node)))
-        if isinstance(value, OneOf) and value.name and all(isinstance(v, (bool, int)) for v in value.values):
-            allowed = tuple(sorted({int(v) for v in value.values}))
-            name = self.context.parameter(("unknown", value.name), value.name, values=allowed, origin=value.name)
-            truth = all(isinstance(v, bool) for v in value.values)
-            return Scalar(ir.Name(name, span=self.span(node)), truth=truth)
-        return value
+        if not all(isinstance(v, int) for v in value.values):
+            return value
+        allowed = tuple(sorted({int(v) for v in value.values}))
+        name = self.context.parameter(key, value.name, values=allowed, origin=value.name)
+        return Scalar(ir.Name(name, span=self.span(node)), truth=all(isinstance(v, bool) for v in value.values))
 
     def binary(self, op: ast.operator, left: Value, right: Value, node: ast.expr) -> Value:
-        if isinstance(left, (Scalar, Opaque)) or isinstance(right, (Scalar, Opaque)):
-            left, right = self.operand(left, node), self.operand(right, node)
-        return super().binary(op, left, right, node)
+        if not isinstance(left, (Scalar, Opaque)) and not isinstance(right, (Scalar, Opaque)):
+            value = super().binary(op, left, right, node)
+            if not isinstance(value, (Unknown, OneOf)):
+                return value
+        return super().binary(op, self.operand(left, node), self.operand(right, node), node)
 
     def compared(self, left: Value, ops: list[ast.cmpop], rights: list[Value], node: ast.Compare) -> Value:
         values = [left, *rights]
+        if not any(isinstance(v, (Scalar, Opaque)) for v in values):
+            value = super().compared(left, ops, rights, node)
+            if isinstance(value, bool):
+                return value
+        if len(values) == 2 and isinstance(ops[0], (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+            choice, other = values if isinstance(left, OneOf) else reversed(values)
+            if isinstance(choice, OneOf) and choice.name and isinstance(other, (DType, Member, str)):
+                word = other if isinstance(other, str) else other.name
+                equal = self.operand(OneOf((False, True), f"{choice.name}_is_{word}", choice.origin), node)
+                negative = isinstance(ops[0], (ast.NotEq, ast.IsNot))
+                return arithmetic.negate(equal, node, self.span(node)) if negative else equal
         if not any(isinstance(v, (DType, Member, str)) or v is None for v in values):
             values = [self.operand(v, node) for v in values]
         return super().compared(values[0], ops, values[1:], node)
@@ -142,9 +160,9 @@ class Reading(Evaluator):
     def condition(self, value: Value, node: ast.AST) -> bool | ir.Expr:
         """The truth of a value on the device."""
         if isinstance(value, (Unknown, OneOf)) and not value.name:
-            text = ast.unparse(node) if isinstance(node, ast.expr) else "condition"
-            values: tuple[Value, ...] = (False, True)
-            value = OneOf(values, "".join(c if c.isalnum() else "_" for c in text)[:40].strip("_") or "condition")
+            text = ast.unparse(node) if isinstance(node, ast.expr) else ""
+            name = "".join(c if c.isalnum() else "_" for c in text)[:40].strip("_") or "condition"
+            value = OneOf((False, True), name, self.frame.via and (id(node), self.frame.via))
         return arithmetic.condition(self.operand(value, node), node, self.span(node))
 
     def test(self, node: ast.expr) -> bool | ir.Expr:

@@ -52,18 +52,27 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """A compile-time value that is one of several; `name` is what the user calls it."""
+    """A compile-time value that is one of several.
+
+    `name` is what the user calls it; values with one name and one `origin` are the same value.
+    """
 
     values: tuple[Value, ...]
     name: str = ""
+    origin: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A compile-time value that is not known: an argument of a factory, the result of a foreign function."""
+    """A compile-time value that is not known: an argument of a factory, the result of a foreign function.
+
+    `name` is what the user calls it; values with one name and one `origin` are the same value.  Without a name, nothing
+    is known about which other value it equals.
+    """
 
     name: str = ""
     reason: str = "its value is not known here"
+    origin: object = None
 
 
 @dataclass(frozen=True, slots=True)
