@@ -180,7 +180,7 @@ def _bind_order(plan: Plan) -> Iterator[Complaint]:
 def _flow(plan: Plan) -> Iterator[Complaint]:
     """Writer before reader in the source, as the compiler sees it: by buffer, whatever the cells."""
     for n, reader in enumerate(plan.slots):
-        for buffer in dict.fromkeys(a.buffer for a in plan.statement(reader).reads):
+        for buffer in dict.fromkeys(a.buffer for a in plan.statement(reader).seen):
             for writer in plan.slots[:n]:
                 if all(a.buffer != buffer for a in plan.statement(writer).writes):
                     continue
@@ -202,7 +202,7 @@ def _flow(plan: Plan) -> Iterator[Complaint]:
 def async_sources(plan: Plan, slot: Slot) -> dict[int, str]:
     """The async stages, up to its own, whose buffers a statement reads: stage -> one such buffer."""
     texts = (slot.number, *plan.replays[slot.number])
-    read = {a.buffer for t in texts for a in plan.loop.statements[t].reads}
+    read = {a.buffer for t in texts for a in plan.loop.statements[t].seen}
     found = {}
     for producer in plan.slots:
         if producer.is_async and producer.stage <= slot.stage:

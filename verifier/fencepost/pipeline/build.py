@@ -17,6 +17,8 @@ _MAX_UNROLLED = 64
 _MAX_NESTING = 40
 _CONSTANT_OPS = frozenset({"fill", "clear"})
 _COPY_OPS = frozenset({"copy", "load", "move"})
+TILE = "tile_"
+"""Operations whose name begins so are tile operations of TileLang: the compiler counts what they write as read, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class _RawStatement:
     plain: bool = True
     bind: str | None = None
     copy: bool = False
+    touched: list[_Raw] = field(default_factory=list)
 
 
 def build(pipelined: ir.Pipelined, around: Surroundings) -> Loop:
@@ -133,7 +136,8 @@ class _Builder:
                 step = _RawStep(reads, (), ALWAYS, False)
                 return _RawStatement(stmt, f"bind {name}", [step], _names(value), bind=name)
             case ir.DataOp(op, writes):
-                raw = _RawStatement(stmt, f"{op} to {writes[0].name}" if writes else op, copy=self._is_copy(stmt))
+                plain = op.removeprefix(TILE)
+                raw = _RawStatement(stmt, f"{plain} to {writes[0].name}" if writes else plain, copy=self._is_copy(stmt))
             case ir.If():
                 raw = _RawStatement(stmt, f"if on line {stmt.span.line}" if stmt.span.line else "if")
             case ir.Assign(name):
@@ -152,7 +156,7 @@ class _Builder:
             buffer = self.declared.get(name)
             return name not in self.written if buffer is None else buffer.space == "GM"
 
-        moves = op.op in _COPY_OPS and bool(op.reads) and all(off_chip(a.name) for a in op.reads)
+        moves = op.op.removeprefix(TILE) in _COPY_OPS and bool(op.reads) and all(off_chip(a.name) for a in op.reads)
         return moves and all(a.name in self.declared and self.declared[a.name].space == "Mat" for a in op.writes)
 
     def _operations(
@@ -237,8 +241,10 @@ class _Builder:
         for w in writes:
             if w.rough:  # which cells are written is not known: the others keep what they hold
                 reads.append(w)
-        constant = op.op in _CONSTANT_OPS and not reads and not op.at
+        constant = op.op.removeprefix(TILE) in _CONSTANT_OPS and not reads and not op.at
         raw.steps.append(_RawStep(tuple(reads), tuple(writes), guard, constant))
+        if op.op.startswith(TILE):
+            raw.touched += writes
 
     def _scalars(self, texts: Iterable[ir.Expr]) -> list[_Raw]:
         names = {name for e in texts for name in self._buffers(e, self._known())}
@@ -330,6 +336,7 @@ class _Builder:
             plain=raw.plain,
             copy=raw.copy,
             inner=() if single else steps,
+            touched=tuple(shapes[a.buffer].access(a) for a in raw.touched),
             span=raw.node.span,
         )
 

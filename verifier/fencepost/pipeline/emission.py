@@ -146,7 +146,7 @@ class _Emitter:
 
     def _reads(self, slot: Slot) -> set[str]:
         texts = (slot.number, *self.plan.replays[slot.number])
-        return {a.buffer for t in texts for a in self.plan.loop.statements[t].reads}
+        return {a.buffer for t in texts for a in self.plan.loop.statements[t].seen}
 
     @staticmethod
     def _completes(place: int, stage: _Stage) -> int | None:
@@ -181,7 +181,7 @@ class _Emitter:
 
     def _read_order(self, slot: Slot) -> list[str]:
         texts = (*self.plan.replays[slot.number], slot.number)
-        return [a.buffer for t in texts for a in self.plan.loop.statements[t].reads]
+        return [a.buffer for t in texts for a in self.plan.loop.statements[t].seen]
 
     def _not_negative(self, iteration: int) -> bool:
         """The compiler tests the loop variable, not the iteration number; an unknown start decides nothing."""

@@ -81,7 +81,8 @@ class Statement:
     other cells.  `constant`: stores the same value in every iteration.  `plain`: no branch and no inner loop of
     unknown length inside, so the compiler can count commits in it.  `copy`: moves data from global to on-chip memory
     and does nothing else.  `inner` are the operations of a statement with several, in order; `reads` and `writes` are
-    then those of all of them.
+    then those of all of them.  `touched` are further cells that the compiler takes to be read: it counts what a tile
+    operation writes as read, too.
     """
 
     label: str
@@ -96,12 +97,18 @@ class Statement:
     plain: bool = True
     copy: bool = False
     inner: tuple[Step, ...] = ()
+    touched: tuple[Access, ...] = ()
     span: Span = NOWHERE
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:
         """The operations of the statement, in order."""
         return self.inner or (Step(self.reads, self.writes, ALWAYS, self.cellwise, self.constant),)
+
+    @cached_property
+    def seen(self) -> tuple[Access, ...]:
+        """The reads as the compiler sees them."""
+        return self.reads + self.touched
 
     @property
     def guards(self) -> tuple[Guard, ...]:

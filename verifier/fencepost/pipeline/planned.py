@@ -62,7 +62,7 @@ def plan_stages(loop: Loop) -> Loop:
 
 def _needed_by_copies(units: list[_Unit]) -> None:
     """Statements that write what a later copy reads go with it."""
-    wanted = {a.buffer for u in units if u.copies for a in u.text.reads}
+    wanted = {a.buffer for u in units if u.copies for a in u.text.seen}
     for place, unit in enumerate(units):
         if not unit.copies:
             continue
@@ -72,7 +72,7 @@ def _needed_by_copies(units: list[_Unit]) -> None:
             for other in units[:place]:
                 if other.copies or not any(a.buffer in wanted for a in other.text.writes):
                     continue
-                reads = {a.buffer for a in other.text.reads}
+                reads = {a.buffer for a in other.text.seen}
                 changed = changed or not other.early or not reads <= wanted
                 other.early = True
                 wanted |= reads
@@ -84,7 +84,7 @@ def _last_uses(units: list[_Unit]) -> None:
             continue
         written = {a.buffer for a in unit.text.writes}
         for later, other in enumerate(units[place + 1 :], place + 1):
-            if any(a.buffer in written for a in other.text.reads):
+            if any(a.buffer in written for a in other.text.seen):
                 unit.last_use = later
             again = [a for a in other.text.writes if a.buffer in written] if unit.copies else []
             if any(a.rough for a in again):

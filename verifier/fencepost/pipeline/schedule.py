@@ -130,7 +130,7 @@ class Plan:
 
     def _versions(self, buffer: str) -> int:
         writers = [s for s in self.slots if any(a.buffer == buffer for a in self.statement(s).writes)]
-        readers = [s for s in self.slots if any(a.buffer == buffer for a in self.statement(s).reads)]
+        readers = [s for s in self.slots if any(a.buffer == buffer for a in self.statement(s).seen)]
         first = min((s.stage for s in writers), default=-1)
         # The compiler marks "not seen" by -1, so a stage of -1 counts as no writer, or no reader.
         if not self.rewritten or first == -1:
@@ -146,7 +146,7 @@ class Plan:
         if not (writer.stage < reader.stage and writer.order < reader.order):
             return False
         writes = [a for a in self.statement(writer).writes if a.buffer == buffer]
-        reads = [a for a in self.statement(reader).reads if a.buffer == buffer]
+        reads = [a for a in self.statement(reader).seen if a.buffer == buffer]
         return self.loop.may_overlap(writes, reads)
 
     def version(self, buffer: str, iteration: int) -> int:

@@ -203,7 +203,7 @@ class _Question:
             yield f"(distinct {' '.join(self.order(n) for n in self.scheduled)})"
         for place, reader in enumerate(self.scheduled):
             text = self.loop.statements[reader]
-            read = {a.buffer for a in text.reads}
+            read = {a.buffer for a in text.seen}
             for writer in self.scheduled[:place]:
                 if any(a.buffer in read for a in self.loop.statements[writer].writes):
                     yield self._before(writer, reader, "0")
@@ -251,7 +251,7 @@ class _Question:
     def _versions(self, buffer: str, count: str) -> Iterator[str]:
         """`count` is the number of versions that the compiler keeps of a local buffer."""
         writers = [n for n in self.scheduled if any(a.buffer == buffer for a in self.loop.statements[n].writes)]
-        readers = [n for n in self.scheduled if any(a.buffer == buffer for a in self.loop.statements[n].reads)]
+        readers = [n for n in self.scheduled if any(a.buffer == buffer for a in self.loop.statements[n].seen)]
         needs_all = [
             f"(and (< {self.stage(w)} {self.stage(r)}) (< {self.order(w)} {self.order(r)}))"
             for w in writers
@@ -274,7 +274,7 @@ class _Question:
 
     def _may_overlap(self, writer: int, reader: int, buffer: str) -> bool:
         writes = [a for a in self.loop.statements[writer].writes if a.buffer == buffer]
-        reads = [a for a in self.loop.statements[reader].reads if a.buffer == buffer]
+        reads = [a for a in self.loop.statements[reader].seen if a.buffer == buffer]
         return self.loop.may_overlap(writes, reads)
 
     # ------------------------------------------------------------------------------------------------ learning

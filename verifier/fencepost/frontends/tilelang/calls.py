@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.definitions import Definitions
-from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS, SILENT, Operand
+from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, NO_TILE, OPERATIONS, SILENT, Operand
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
     Function,
+    Memory,
     Node,
     Number,
     Op,
@@ -64,7 +65,41 @@ class Calls(Definitions):
         for argument in (*call.args, *(k.value for k in call.keywords)):
             if id(argument) not in known:
                 reads += [r for r in self._regions(argument, False) if r.tensor.memory != "barrier"]
-        return [Op(word, tuple(reads), tuple(writes), self.source.span(call))]
+        op = Op(word, tuple(reads), tuple(writes), self.source.span(call), tile=word not in NO_TILE)
+        return self._expanded(op) if word.startswith("reduce") or word == "cumsum" else [op]
+
+    def _expanded(self, op: Op) -> list[Node]:
+        """Reductions compute in registers: operands in shared memory are copied there and back, in statements."""
+        if len(op.writes) != 1 or not op.reads:
+            return [op]
+        source, target = op.reads[0], op.writes[0]
+        if op.name == "cumsum":
+            if source.tensor.memory != "fragment":
+                return [op]
+            middle = Region(self._scratch(source, "shared"))
+            moved = replace(op, reads=(middle,), writes=(middle,))
+            return [self._moved(op, source, middle), moved, self._moved(op, middle, target)]
+        nodes: list[Node] = []
+        inside, outside = source, target
+        if target.tensor.memory == "shared":
+            outside = Region(self._scratch(target, "fragment"))
+            if target in op.reads:
+                nodes.append(self._moved(op, target, outside))
+        if source.tensor.memory == "shared":
+            inside = Region(self._scratch(source, "fragment"))
+            nodes.append(self._moved(op, source, inside))
+        reads = (inside, outside) if target in op.reads else (inside,)
+        nodes.append(replace(op, reads=reads, writes=(outside,)))
+        if outside is not target:
+            nodes.append(self._moved(op, outside, target))
+        return nodes
+
+    def _scratch(self, like: Region, memory: Memory) -> Tensor:
+        return replace(like.tensor, name=self.fresh_name(f"{like.tensor.name}_frag"), memory=memory)
+
+    @staticmethod
+    def _moved(op: Op, source: Region, target: Region) -> Op:
+        return Op("copy", (source,), (target,), op.span, uses=op.uses, tile=True)
 
     def _is_fresh(self, call: ast.Call, operand: Operand) -> bool:
         flag = argument_of(call, operand.flag_position, operand.fresh)

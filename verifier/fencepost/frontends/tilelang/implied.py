@@ -66,6 +66,8 @@ def _touched(node: Node, writes: bool) -> Iterable[str]:
         match current:
             case Op():
                 yield from (r.tensor.name for r in (current.writes if writes else current.reads))
+                if current.tile and not writes:
+                    yield from (r.tensor.name for r in current.writes)
             case Let() if not writes:
                 yield from (r.tensor.name for r in current.value.loads)
             case Branch():

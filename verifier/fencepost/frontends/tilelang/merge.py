@@ -24,7 +24,7 @@ def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
     names: list[str] = []
     barrier = False
     uses: dict[str, None] = {}
-    conditional = False
+    conditional = tile = False
     work: list[tuple[Node, bool, Extents]] = [(n, True, extents) for n in nodes]
     while work:
         node, surely, ranges = work.pop(0)
@@ -33,6 +33,7 @@ def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
                 names.append(node.name)
                 barrier = barrier or node.barrier
                 uses.update(dict.fromkeys(node.uses))
+                tile = tile or node.tile
                 for region in node.reads:
                     wide = spread(region, ranges)
                     if not any(w == wide and not _vague(w) for w in writes):
@@ -56,7 +57,9 @@ def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
                 return node
     single = set(names)
     name = single.pop() if len(single) == 1 else "parallel"
-    return Op(name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)), span, barrier, tuple(uses), conditional)
+    return Op(
+        name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)), span, barrier, tuple(uses), conditional, tile
+    )
 
 
 def _vague(region: Region) -> bool:

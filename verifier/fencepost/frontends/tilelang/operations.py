@@ -54,7 +54,7 @@ OPERATIONS: dict[str, tuple[Operand, ...]] = {
         Operand(0, "A_sparse", "r"),
         Operand(1, "E", "r"),
         Operand(2, "B", "r"),
-        Operand(3, "C", "rw", "clear_accum", 7),
+        Operand(3, "C", "rw", "clear_accum", 8),
     ),
     "mma_gemm_blockscaled": (*_GEMM, Operand(3, "SFA", "r"), Operand(4, "SFB", "r")),
     "tcgen05_gemm_blockscaled": (*_GEMM, Operand(3, "SFA", "r"), Operand(4, "SFB", "r")),
@@ -64,7 +64,7 @@ OPERATIONS: dict[str, tuple[Operand, ...]] = {
     "cumsum": (Operand(0, "src", "r"), Operand(1, "dst", "w")),
     "reducer_init": (Operand(0, "reducer", "w"),),
     "reducer_update": (Operand(0, "target", "rw"), Operand(1, "value", "r")),
-    "finalize_reducer": (Operand(0, "reducer", "rw"),),
+    "finalize_reducer": (Operand(0, "reducer", "rw"), Operand(1, "dst", "w")),
     **{f"atomic_{kind}": _ATOMIC for kind in ("add", "max", "min", "addx2", "addx4", "or", "store")},
     "print": (Operand(0, "obj", "r"),),
     "device_assert": (Operand(0, "condition", "r"),),
@@ -95,6 +95,9 @@ SILENT = frozenset(
     }
 )  # fmt: skip
 """Calls that are no statements of the program."""
+
+NO_TILE = frozenset({"print", "device_assert", "device_print", "assume", "reducer_update"})
+"""Operations that are not on tiles."""
 
 MEMORIES = {
     "alloc_shared": "shared",

@@ -115,6 +115,7 @@ class Op:
     """One operation on regions.
 
     `barrier`: synchronises and does nothing else.  `uses`: named scalars in its text.  `conditional`: has a branch.
+    `tile`: an operation on tiles, of which the compiler takes the targets to be read as well.
     """
 
     name: str
@@ -124,6 +125,7 @@ class Op:
     barrier: bool = False
     uses: tuple[str, ...] = ()
     conditional: bool = False
+    tile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
