@@ -36,7 +36,7 @@ def evidence(compiled: Compiled, row: Row, outcome: Outcome, how: str, counts: s
             return f"{rings}; in order, never full for ever"
         case Row.PHASES:
             return f"every accumulator ends in Final and is handed back; {how}"
-        case Row.PIPELINE:
+        case Row.SKEW | Row.TRANSLATION | Row.PIPELINE:
             return how
 
 
