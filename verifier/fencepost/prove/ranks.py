@@ -192,22 +192,21 @@ class Summation:
 
     def _count(self, parts: tuple[Cond, ...], index: str, outside: Known, splits: int) -> Lin | None:
         fixed = [p for p in parts if index not in p.symbols]
+        if any(a.kind == "apply" and index in a.symbols for p in parts for a in p.atoms()):
+            return self._clocked(parts, index, outside)
         low, high = list[Lin](), list[Lin]()
         cyclic: list[Cond] = []
-        strange: list[Cond] = []
         for part in (p for p in parts if index in p.symbols):
             sides = _interval(part, index)
             if sides is not None:
                 low += sides[0]
                 high += sides[1]
-            elif part.kind in ("or", "ne") and not _cycles(part, index):
-                return self._split(part, parts, index, outside, splits)
             elif _cycles(part, index):
                 cyclic.append(part)
+            elif part.kind in ("or", "ne"):
+                return self._split(part, parts, index, outside, splits)
             else:
-                strange.append(part)
-        if strange:
-            return self._clocked(parts, index, outside)
+                return None
         found = self._lattice(cyclic, low, high, index, outside)
         return None if found is None else choose(conjoin(fixed), found, ZERO)
 
@@ -258,9 +257,9 @@ class Summation:
         dependent = [p for p in parts if index in p.symbols]
         fixed = conjoin(p for p in parts if index not in p.symbols)
         counted = [p for p in dependent if any(a.name in self.sums.by_name and index in a.symbols for a in p.atoms())]
-        if not counted:
-            return None
         guard = conjoin(p for p in dependent if p not in counted)
+        if guard.kind == "true":
+            return None
         clock = self.sums.name(indicator(guard), index).parts[0][0]
         counter = "$clock"
         change = Replacement(clock, symbol(counter), self.sums.rebuild)

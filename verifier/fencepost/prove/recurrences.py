@@ -22,7 +22,8 @@ class Recurrences:
     """The values at the head of one loop, as formulas in its index.
 
     `before` is the state in front of the loop, `outer` the indices of the loops around it.  `inside` holds facts about
-    every trip, `outside` facts about every value of the index from 0 to the number of trips.
+    every trip, `outside` facts about every value of the index from 0 to the number of trips.  `guessing`: the state in
+    front is itself a placeholder, and cursors may be taken to be in range.
     """
 
     summation: Summation
@@ -32,6 +33,7 @@ class Recurrences:
     outer: tuple[str, ...]
     inside: Known
     outside: Known
+    guessing: bool = False
     solved: dict[Key, Lin] = field(default_factory=dict)
     unsolved: set[Key] = field(default_factory=set)
     _rings: dict[int, Base] = field(default_factory=dict)
@@ -139,7 +141,7 @@ class Recurrences:
             return False
         form = mod(entry + self._sum(grown), size)
         low, high = self.outside.bounds(entry)
-        if low is None or high is None or low < 0 or high >= size:
+        if not self.guessing and (low is None or high is None or low < 0 or high >= size):
             form = choose(le(-symbol(self.loop.index) + 1), form, entry)
         self.solved[slot] = form
         return True

@@ -1,7 +1,7 @@
 """SMT-LIB: which text asks the solver whether conditions can hold together?
 
-Opaque sums enter with instances of their laws at the terms of the query: S(0) = 0, S(x + 1) = S(x) + body(x), and, if
-no summand is negative, x < y implies S(x) + body(x) <= S(y).
+Opaque sums enter with instances of their laws at the terms of the query: S(0) = 0, S(x + 1) = S(x) + body(x); x < y
+implies S(x) + body(x) <= S(y) if no summand is negative, and S(y) - S(x) <= c * (y - x) if none exceeds c.
 """
 
 from __future__ import annotations
@@ -85,11 +85,14 @@ class Language:
     def _of(self, sum_: Sum, points: dict[str, Atom]) -> list[Cond]:
         laws: list[Cond] = []
         grows = self.grows(sum_)
+        most = sum_.body.bounds[1]  # no summand is larger
         for atom in points.values():
             at, value = atom.terms[0], Lin(0, ((atom, 1),))
             laws.append(disjoin((negate(eq(at)), eq(value))))
             if grows:
                 laws.append(disjoin((lt(at, ZERO), le(-value))))
+            if most is not None:
+                laws.append(disjoin((lt(at, ZERO), le(value - at * most))))
         if len(points) > _POINTS:
             return laws
         for one, other in permutations(points.values(), 2):
@@ -99,7 +102,9 @@ class Language:
             step = substitute(sum_.body, dict(zip(sum_.symbols, one.terms, strict=True)), self.sums.rebuild)
             reached = Lin(0, ((one, 1),)) + step
             laws.append(disjoin((negate(eq(a + 1, b)), eq(reached, Lin(0, ((other, 1),))))))
+            later = negate(conjoin((le(-a), lt(a, b))))
             if grows:
-                within = conjoin((le(-a), lt(a, b)))
-                laws.append(disjoin((negate(within), le(reached - Lin(0, ((other, 1),))))))
+                laws.append(disjoin((later, le(reached - Lin(0, ((other, 1),))))))
+            if most is not None:
+                laws.append(disjoin((later, le(Lin(0, ((other, 1),)) - Lin(0, ((one, 1),)) - (b - a) * most))))
         return laws

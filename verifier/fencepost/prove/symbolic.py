@@ -298,8 +298,9 @@ class Walker:
         within = (*state.path, le(-x), lt(x, extent))
         outside = known.extended((le(-x), le(x - trips)))
         inside = self._knowing(within)
+        outer = tuple(o.index for o in self._loops)
         recurrences = Recurrences(
-            self.summation, loop, self.program.agent, state, tuple(o.index for o in self._loops), inside, outside
+            self.summation, loop, self.program.agent, state, outer, inside, outside, self._mode is Mode.VALUES
         )
 
         def trip(mode: Mode, env: Env, fields: dict[int, RingState]) -> State:

@@ -504,12 +504,14 @@ def disjoin(conds: Iterable[Cond]) -> Cond:
 
 def _join(conds: Iterable[Cond], kind: str, neutral: Cond, absorbing: Cond) -> Cond:
     found: dict[str, Cond] = {}
+    nested = False
     for cond in conds:
         for part in cond.parts if cond.kind == kind else (cond,):
             if part.kind == absorbing.kind:
                 return absorbing
             if part.kind != neutral.kind:
                 found[part.text] = part
+                nested |= part.kind in ("and", "or")
     if not found:
         return neutral
     if len(found) == 1:
@@ -517,4 +519,20 @@ def _join(conds: Iterable[Cond], kind: str, neutral: Cond, absorbing: Cond) -> C
     parts = tuple(found.values())
     if any(p.kind in ("le", "eq", "ne") and negate(p).text in found for p in parts):
         return absorbing
+    if nested:
+        simpler = [_resolved(p, found) for p in parts]
+        if any(a is not b for a, b in zip(simpler, parts, strict=True)):
+            return _join((p for p in simpler if p is not None), kind, neutral, absorbing)
     return Cond(kind, f"({kind} {' '.join(found)})", parts=parts)
+
+
+def _resolved(part: Cond, others: dict[str, Cond]) -> Cond | None:
+    """A nested part without what the parts beside it decide; None if they decide it."""
+    if part.kind not in ("and", "or"):
+        return part
+    if any(p.text in others for p in part.parts):
+        return None
+    kept = tuple(p for p in part.parts if p.kind in ("and", "or") or negate(p).text not in others)
+    if len(kept) == len(part.parts):
+        return part
+    return disjoin(kept) if part.kind == "or" else conjoin(kept)
