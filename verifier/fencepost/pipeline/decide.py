@@ -61,6 +61,9 @@ def decide(plan: Plan, trips: Trips = ANY_TRIPS) -> Decision:
         invariants = _invariants(plan)
         if not invariants:
             return _decide(plan, trips)
+        lost = lost_order(plan)
+        if lost is None and waits_undecided(plan) is None and few_trips_undecided(plan, trips) is None:
+            return Decision(Verdict.PROVED, _DEPENDENCES)
         if len(invariants) > _MAX_INVARIANTS:
             return Decision(Verdict.UNKNOWN, f"{len(invariants)} unknown conditions that do not change in the loop")
         return _by_cases(plan, trips, invariants)
