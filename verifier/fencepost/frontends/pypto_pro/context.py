@@ -68,6 +68,7 @@ class Context:
     rings: dict[str, ir.Ring] = field(default_factory=dict)
     constants: dict[str, ir.Constant] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)  # uninterpreted function -> what it stands for
+    record_fields: set[str] = field(default_factory=set)  # scalars that are fields of structs
     selectors: dict[object, list[str]] = field(default_factory=dict)
     preferred: dict[object, str] = field(default_factory=dict)  # key of a parameter -> the user's name for it
     accesses: dict[int, list[TensorAccess]] = field(default_factory=dict)

@@ -202,6 +202,7 @@ class Declarations(Handles):
                     self._fill(ring, ir.Int(i, span=self.span(place)), "value", item, place)
             else:
                 names.append((field, self.store((site, field), f"{hint}_{field}", self.integer(value, place), place)))
+                self.context.record_fields.add(names[-1][1])
         return Struct(hint, tuple(names), tuple(arrays))
 
     def make_ring(self, node: ast.Call) -> Ring:

@@ -153,14 +153,14 @@ class Loops(Calls):
                 if met != head[name] or type(met) is not type(head[name]):
                     head[name] = met
                     changed = True
-            own = self._own_scalars(self.key(name), head[name])
+            own = self.own_scalars(self.key(name), head[name])
             stale = {n for n in names_in(head[name]) if n in assigned and n not in own and not self.context.stable(n)}
             if stale and not isinstance(head[name], Poison):
                 head[name] = Poison(f"{name} refers to {sorted(stale)[0]}, which has changed since")
                 changed = True
         return changed
 
-    def _own_scalars(self, key: object, value: Value) -> set[str]:
+    def own_scalars(self, key: object, value: Value) -> set[str]:
         """The scalars that hold a variable's own value (see `held`)."""
         match value:
             case Scalar() | RingSlot() | FieldArray() | Tile():
@@ -170,9 +170,9 @@ class Loops(Calls):
             case Opaque(arguments=arguments):
                 keys = [(key, i) for i in range(len(arguments))]
             case tuple():
-                return {n for i, v in enumerate(value) for n in self._own_scalars((key, i), v)}
+                return {n for i, v in enumerate(value) for n in self.own_scalars((key, i), v)}
             case Record(fields=fields):
-                return {n for f, v in fields for n in self._own_scalars((key, f), v)}
+                return {n for f, v in fields for n in self.own_scalars((key, f), v)}
             case _:
                 return set()
         known = self.context.keys

@@ -32,6 +32,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unknown,
     Unreadable,
     Value,
+    names_in,
 )
 
 _MAX_INLINE = 60
@@ -158,7 +159,7 @@ class Lowering(Loops):
             case ast.Tuple(elts=elts) | ast.List(elts=elts):
                 if isinstance(value, tuple) and len(value) != len(elts):
                     raise Unreadable(f"{len(value)} values for {len(elts)} names", target)
-                for elt, item in zip(elts, unpack(value, len(elts)), strict=True):
+                for elt, item in zip(elts, self._apart(elts, unpack(value, len(elts)), stmt), strict=True):
                     self._bind(elt, item, stmt)
             case ast.Attribute(value=owner, attr=field):
                 self.assign_field(self.evaluate(owner), field, value, target)
@@ -166,6 +167,21 @@ class Lowering(Loops):
                 self._bind_item(self.evaluate(owner), target, value)
             case _:
                 raise Unreadable("this assignment is not supported", target)
+
+    def _apart(self, targets: list[ast.expr], values: list[Value], stmt: ast.stmt) -> list[Value]:
+        """The values for several targets, kept from being overwritten by the assignments to earlier targets."""
+        found: list[Value] = []
+        written: set[str] = set()
+        fields = False
+        for i, (target, value) in enumerate(zip(targets, values, strict=True)):
+            if written & set(names_in(value)) or (fields and not arithmetic.constant(value)):
+                value = self.held((self.site(target), i), f"{ast.unparse(target)}_next", value, stmt)
+            found.append(value)
+            if isinstance(target, ast.Name):
+                written |= self.own_scalars(self.key(target.id), value)
+            else:
+                fields = True
+        return found
 
     def _bind_item(self, owner: Value, target: ast.Subscript, value: Value) -> None:
         if isinstance(owner, FieldArray):
@@ -343,16 +359,23 @@ class Lowering(Loops):
             return None
         return (value,) if arithmetic.constant(value) else None
 
+    def _changes_record(self, stmt: ir.Stmt) -> bool:
+        fields = self.context.record_fields
+        return any(
+            isinstance(n, ir.StoreField) or (isinstance(n, ir.Assign) and n.name in fields) for n in ir.walk(stmt)
+        )
+
     def _inlined(self, function: Function, bound: Names, node: ast.Call) -> Value:
         caller = self.frame
         frame = Frame(function.node, function.scope, {}, (*caller.via, caller.scope.source.span(node)))
         changed = set(bound_names(function.node.body))
         direct = node is self.whole
+        before = len(self.out)
         self.frames.append(frame)
         try:
             for parameter, value in bound.items():
                 simple = not isinstance(value, Scalar) or _short(value.expr)
-                if parameter in changed or not simple:
+                if parameter in changed or not simple or self.is_shared(value):
                     self.assign(parameter, value, node)
                 else:
                     frame.names[parameter] = value
@@ -360,7 +383,11 @@ class Lowering(Loops):
             value = frame.names.get(_RESULT)
         finally:
             self.frames.pop()
-        if direct or self.settled(value):
+        if direct:
+            return value
+        if any(self._changes_record(stmt) for stmt in self.out[before:]):
+            raise Unreadable("a helper that changes a struct is called inside of an expression", node)
+        if self.settled(value):
             return value
         return self.held(("result", self.site(node)), f"{function.node.name}_result", value, node)
 

@@ -35,6 +35,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
     names_in,
+    nodes_in,
 )
 
 Names: TypeAlias = dict[str, Value]
@@ -266,6 +267,13 @@ class Reading(Evaluator):
     def settled(self, value: Value) -> bool:
         """Whether nothing that a value refers to changes."""
         return all(self.context.stable(name) for name in names_in(value))
+
+    def is_shared(self, value: Value) -> bool:
+        """Whether a value refers to fields of records, which helpers can change."""
+        return any(
+            isinstance(n, ir.Field) or (isinstance(n, ir.Name) and n.id in self.context.record_fields)
+            for n in nodes_in(value)
+        )
 
     # ------------------------------------------------------------------------------------------------- meeting paths
 

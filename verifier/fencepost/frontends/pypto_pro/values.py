@@ -259,18 +259,17 @@ class Pointed:
     offset: Value = field(default=0)
 
 
-def names_in(value: Value) -> Iterator[str]:
-    """Names of IR scalars that a value refers to."""
+def nodes_in(value: Value) -> Iterator[ir.Node]:
+    """Every node of the IR in the expressions that a value refers to."""
     stack = [value]
     while stack:
         current = stack.pop()
         match current:
+            case ir.Node():
+                yield current
+                stack.extend(ir.children(current))
             case Scalar(expr=expr):
                 stack.append(expr)
-            case ir.Name(id=name):
-                yield name
-            case ir.Node():
-                stack.extend(ir.children(current))
             case tuple():
                 stack.extend(current)
             case Tile(index=index) if index is not None:
@@ -287,6 +286,11 @@ def names_in(value: Value) -> Iterator[str]:
                 stack.extend(arguments)
             case Tensor(shape=shape):
                 stack.extend(shape)
+
+
+def names_in(value: Value) -> Iterator[str]:
+    """Names of IR scalars that a value refers to."""
+    return (node.id for node in nodes_in(value) if isinstance(node, ir.Name))
 
 
 def is_integer(value: Value) -> bool:
