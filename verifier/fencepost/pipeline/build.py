@@ -15,6 +15,8 @@ from fencepost.pipeline.surroundings import Surroundings
 
 _MAX_UNROLLED = 64
 _MAX_NESTING = 40
+_MAX_CELLS = 64
+_MAX_STEPS = 400
 _CONSTANT_OPS = frozenset({"fill", "clear"})
 _COPY_OPS = frozenset({"copy", "load", "move"})
 TILE = "tile_"
@@ -40,8 +42,7 @@ class _RawStep:
 
     def in_doubt(self) -> _RawStep:
         """The step under a condition that was not read: whether it writes is not known."""
-        writes = tuple(replace(w, rough=True) for w in self.writes)
-        return _RawStep((*self.reads, *writes), writes, self.guard, False)
+        return replace(self, writes=tuple(replace(w, rough=True) for w in self.writes))
 
 
 @dataclass(slots=True)
@@ -238,10 +239,9 @@ class _Builder:
         reads = [r for a in op.reads for r in self._access(a, scope)]
         reads += self._scalars(texts)
         writes = [w for a in op.writes for w in self._access(a, scope)]
-        for w in writes:
-            if w.rough:  # which cells are written is not known: the others keep what they hold
-                reads.append(w)
         constant = op.op.removeprefix(TILE) in _CONSTANT_OPS and not reads and not op.at
+        if len(raw.steps) >= _MAX_STEPS:
+            raise Unreadable(f"a statement of more than {_MAX_STEPS} operations", op.span)
         raw.steps.append(_RawStep(tuple(reads), tuple(writes), guard, constant))
         if op.op.startswith(TILE):
             raw.touched += writes
@@ -303,22 +303,21 @@ class _Builder:
         declared = self.declared.get(name)
         if declared is None and name in self.written and not self._is_local(name):
             return _Shape(None, stream=True)
-        if whole and cells is None:
+        if whole and (cells is None or cells > _MAX_CELLS or not forms):
             return _Shape(1, flat=True)
         if any(f is not None and f.sequence.gain for f in forms) and not whole:
             cells = None
         return _Shape(cells, same=same)
 
+    @staticmethod
+    def _step(raw: _RawStep, shapes: dict[str, _Shape]) -> Step:
+        reads = [shapes[a.buffer].access(a) for a in raw.reads]
+        writes = tuple(shapes[a.buffer].access(a) for a in raw.writes)
+        reads += [w for w in writes if w.rough]  # which cells are written is not known: the others keep what they hold
+        return Step(tuple(dict.fromkeys(reads)), writes, raw.guard, constant=raw.constant and not reads)
+
     def _finished(self, raw: _RawStatement, shapes: dict[str, _Shape]) -> Statement:
-        steps = tuple(
-            Step(
-                tuple(shapes[a.buffer].access(a) for a in step.reads),
-                tuple(shapes[a.buffer].access(a) for a in step.writes),
-                step.guard,
-                constant=step.constant,
-            )
-            for step in raw.steps
-        )
+        steps = tuple(self._step(step, shapes) for step in raw.steps)
         guard: Guard = ALWAYS
         if steps and steps[0].guard != ALWAYS and len({s.guard for s in steps}) == 1:
             guard = steps[0].guard

@@ -26,19 +26,31 @@ def check_pipeline(loop: ir.Pipelined, kernel: ir.Kernel) -> PipelineResult:
     Raises:
         ValueError: `loop` is not a node of `kernel`.
     """
+    try:
+        result = _check(loop, kernel)
+    except RecursionError:
+        result = _unreadable(loop, Unreadable("statements or expressions are nested too deeply"))
+    return replace(result, faults=tuple(_of_parameters(f, kernel) for f in result.faults))
+
+
+def _check(loop: ir.Pipelined, kernel: ir.Kernel) -> PipelineResult:
     around = find(loop, kernel)
     try:
         model, trips = build(loop, around), trips_of(loop, around)
     except Unreadable as unreadable:
-        span = loop.span if unreadable.span == ir.NOWHERE else unreadable.span
-        reason = f"the loop over {loop.var} could not be read: {unreadable}"
-        if loop.stage is None and loop.order is None:
-            return PipelineResult((), Verdict.NOT_APPLICABLE, f"no stage and order; {reason}")
-        return PipelineResult((), Verdict.UNKNOWN, reason, (Undecided(Row.PIPELINE, reason, span),))
+        return _unreadable(loop, unreadable)
     result = _certain(verify(model, trips))
     if result.verdict is Verdict.NOT_APPLICABLE and loop.num_stages is not None:
-        result = _as_planned(model, trips)
-    return replace(result, faults=tuple(_of_parameters(f, kernel) for f in result.faults))
+        return _as_planned(model, trips)
+    return result
+
+
+def _unreadable(loop: ir.Pipelined, unreadable: Unreadable) -> PipelineResult:
+    span = loop.span if unreadable.span == ir.NOWHERE else unreadable.span
+    reason = f"the loop over {loop.var} could not be read: {unreadable}"
+    if loop.stage is None and loop.order is None:
+        return PipelineResult((), Verdict.NOT_APPLICABLE, f"no stage and order; {reason}")
+    return PipelineResult((), Verdict.UNKNOWN, reason, (Undecided(Row.PIPELINE, reason, span),))
 
 
 def _as_planned(model: Loop, trips: Trips) -> PipelineResult:
