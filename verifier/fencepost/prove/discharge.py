@@ -143,9 +143,8 @@ class Discharger:
     def _collect(self, order: Order, run: ConcreteRun, matching: Matcher, routes: dict[Route, None]) -> bool:
         """Add the templates of all related pairs of a run; False if some pair has no order."""
         ordered = True
-        ends = {e: [s for s in run.steps[e.agent] if s.event is e and s.clock] for e in (order.one, order.other)}
-        for a in ends[order.one]:
-            for b in ends[order.other]:
+        for a in run.executions(order.one):
+            for b in run.executions(order.other):
                 if not matching(run, a, b):
                     continue
                 first, second = (b, a) if order.either and run.ordered(b, a) else (a, b)
@@ -190,13 +189,10 @@ class Discharger:
         """For every read of a run, a write of its slot that comes before it."""
         chosen: dict[Event, list[tuple[Step, Step]]] = {}
         relations = {w: self._relation(source, w) for w in source.writers}
-        steps = {w: [s for s in run.steps[w.agent] if s.event is w and s.clock] for w in source.writers}
-        for read in run.steps[source.reader.agent]:
-            if read.event is not source.reader or not read.clock:
-                continue
+        for read in run.executions(source.reader):
             best: tuple[tuple[bool, bool, int], Step] | None = None
             for writer in source.writers:
-                for write in reversed(steps[writer]):
+                for write in reversed(run.executions(writer)):
                     if run.ordered(write, read) and relations[writer](run, read, write):
                         merit = (write.event.agent == read.event.agent, write.indices == read.indices, write.ordinal)
                         if best is None or merit > best[0]:

@@ -20,7 +20,8 @@ from fencepost.prove.expressions import smt_name
 from fencepost.prove.hops import Kind, batch
 from fencepost.prove.kernels import Closed
 
-_LIMIT = 3_000  # operations of one agent
+_ENDS = 16  # executions of an event at the start and at the end of a run
+_LIMIT = 1_200  # operations of one agent
 Edge = tuple[Kind, "Step", "Step"]
 """A hop: its kind, the operation that passes order on, and the one that takes it."""
 
@@ -57,6 +58,7 @@ class ConcreteRun:
     edges: list[Edge] = field(default_factory=list)
     finished: bool = False
     pipes: list[list[Step]] = field(default_factory=list)
+    _executions: dict[Event, list[Step]] = field(default_factory=dict)
     _positions: dict[Event, list[int]] = field(default_factory=dict)
     _classes: dict[int, dict[tuple[Kind, object, int], tuple[list[int], list[Edge]]]] = field(default_factory=dict)
 
@@ -65,6 +67,13 @@ class ConcreteRun:
         if event not in self._positions:
             self._positions[event] = [s.position for s in self.steps[event.agent] if s.event is event]
         return bisect_left(self._positions[event], position)
+
+    def executions(self, event: Event) -> list[Step]:
+        """The executions of an event that take place, the middle ones left out if they are many."""
+        if event not in self._executions:
+            found = [s for s in self.steps[event.agent] if s.event is event and s.clock]
+            self._executions[event] = found if len(found) <= 2 * _ENDS else found[:_ENDS] + found[-_ENDS:]
+        return self._executions[event]
 
     def ordered(self, one: Step, other: Step) -> bool:
         """Whether `one` happens before `other`."""
