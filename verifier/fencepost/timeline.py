@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -28,23 +28,24 @@ class Timeline:
     earlier: int = 0
 
 
-def timeline(run: Run, last: int | None = None, until: Op | None = None) -> Timeline:
-    """Return the timeline of a run.
+def timeline(run: Run, last: int | None = None) -> Timeline:
+    """Return the timeline of a run; `last` keeps only that many executed operations (None: all)."""
+    shown = run.order if last is None else run.order[-last:]
+    stuck = [blocked.op for blocked in run.blocked]
+    never = list(_never(run, stuck)) if stuck else []
+    states = ["done"] * len(shown) + ["waiting"] * len(stuck) + ["never"] * len(never)
+    return excerpt(run, [*shown, *stuck, *never], states, len(run.order) - len(shown))
 
-    `last` keeps only that many executed operations (None: all), those that end with `until` if it is given and was
-    executed.  Operations on pipe S that do nothing but order others are left out.
+
+def excerpt(run: Run, ops: Sequence[Op], states: Sequence[str] = (), earlier: int = 0) -> Timeline:
+    """A timeline of some operations of a run.
+
+    `states` says what became of each (default: all are done), `earlier` how many operations before them are left out.
     """
-    order = run.order
-    if until is not None and until.seq:
-        order = order[: _position(order, until) + 1]
-    shown = order if last is None else order[-last:]
-    stuck = [blocked.op for blocked in run.blocked] if until is None or not until.seq else []
-    ops = [*((op, "done") for op in shown), *((op, "waiting") for op in stuck)]
-    ops += [(op, "never") for op in _never(run, stuck)] if stuck else []
-    at = {id(op): index for index, (op, _) in enumerate(ops)}
-    steps = tuple(step(op, state) for op, state in ops)
+    at = {id(op): index for index, op in enumerate(ops)}
+    steps = map(step, ops, states or ["done"] * len(ops))
     links = sorted({(at[id(a)], at[id(b)]) for a, b in pairs(run) if id(a) in at and id(b) in at})
-    return Timeline(steps, tuple(links), len(order) - len(shown))
+    return Timeline(tuple(steps), tuple(links), earlier)
 
 
 def step(op: Op, state: str = "done") -> Step:
@@ -82,10 +83,6 @@ def _operand(access: ir.Access, touched: dict[int, Touch], outside: dict[int, in
     if id(access) in outside:
         return f"{access.name}[{outside[id(access)]}]"
     return access.name if touch is None or access.index is None else f"{access.name}[{touch.slot}]"
-
-
-def _position(order: list[Op], op: Op) -> int:
-    return next(i for i in range(len(order) - 1, -1, -1) if order[i] is op)
 
 
 def _never(run: Run, stuck: list[Op]) -> Iterator[Op]:

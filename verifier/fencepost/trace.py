@@ -10,7 +10,7 @@ from fencepost.facts import Fact
 from fencepost.findings import Step
 from fencepost.model.executor import Machine, Op, Run
 from fencepost.model.functions import FunctionTable
-from fencepost.timeline import Timeline, pairs, step
+from fencepost.timeline import Timeline, excerpt
 
 _STEPS = 14
 
@@ -28,10 +28,7 @@ def trace(runs: list[Run], fact: Fact) -> Timeline:
     ops = [run.issued[agent][number] for agent, number in fact.operations]
     shown, states = _steps(run, fact, ops)
     earlier = max(0, len(shown) - _STEPS)
-    shown, states = shown[earlier:], states[earlier:]
-    at = {id(op): i for i, op in enumerate(shown)}
-    links = sorted((at[id(a)], at[id(b)]) for a, b in pairs(run) if id(a) in at and id(b) in at)
-    return Timeline(tuple(map(step, shown, states)), tuple(links), earlier)
+    return excerpt(run, shown[earlier:], states[earlier:], earlier)
 
 
 def _steps(run: Run, fact: Fact, ops: list[Op]) -> tuple[list[Op], list[str]]:
