@@ -186,3 +186,76 @@ def test_contested_schedules_leave_the_row_open(monkeypatch: pytest.MonkeyPatch)
     assert [(f.code, f.severity) for f in kernel.findings] == [("307", Severity.WARNING)]
     assert verdicts(kernel)["3"] == "unknown"
     assert any("too many to explore" in u.reason for u in kernel.unknown)
+
+
+PROVED = """
+    kernel late(n):
+        assume n >= 0
+        buffer s in Vec
+        buffer w in Vec
+
+        section cube:
+            if n > {least}:
+                move s <- a @ FIX
+                set_cross_core 0 @ FIX
+                move w <- b @ FIX
+                set_cross_core 1 @ FIX
+
+        section vector:
+            if n > {least}:
+                wait_cross_core {first} @ V
+                scale y <- {one} @ V
+                wait_cross_core {second} @ V
+                add z <- s, y @ V
+"""
+
+
+def test_pairing_is_not_proved_where_accesses_are_not_in_order() -> None:
+    right = check(PROVED.format(least=20, first=1, one="w", second=0), prove=True)
+    assert verdicts(right)["3"] == "proved"
+    wrong = check(PROVED.format(least=20, first=0, one="w", second=1), prove=True)
+    assert verdicts(wrong)["3"] == "refuted" and str(wrong.findings[-1].witness) == "n = 21"
+
+
+def test_sub_core_that_stays_away_is_found_with_the_leftover() -> None:
+    kernel = check(
+        """
+        kernel late_lane(n):
+            assume n >= 0
+
+            section cube:
+                if n > 20:
+                    set_cross_core 0 @ FIX
+
+            section vector:
+                if n > 20:
+                    if sub == 0:
+                        wait_cross_core 0 @ V
+        """,
+        prove=True,
+    )
+    assert codes(kernel) == ["302", "401", "601"]
+
+
+def test_wrong_slot_leaves_the_mapping_open() -> None:
+    kernel = check(
+        """
+        kernel late_slot(n):
+            assume n >= 0
+            buffer s[2] in Vec
+
+            section cube:
+                move s[0] <- a @ FIX
+                set_cross_core 0 @ FIX
+                if n > 20:
+                    move s[1] <- z @ FIX
+
+            section vector:
+                wait_cross_core 0 @ V
+                scale y <- s[0] @ V
+                if n > 20:
+                    scale y <- s[1] @ V
+        """,
+        prove=True,
+    )
+    assert verdicts(kernel)["2"] == "refuted" and verdicts(kernel)["1"] in ("refuted", "unknown")

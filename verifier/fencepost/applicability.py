@@ -1,4 +1,4 @@
-"""Applicability: which rows have anything to say about a kernel?"""
+"""Applicability: which rows have anything to say about a kernel, and which of them stand or fall together?"""
 
 from __future__ import annotations
 
@@ -52,3 +52,53 @@ def applicable(kernel: ir.Kernel) -> dict[Row, bool]:
     if any(isinstance(n, ir.Pipelined) for n in nodes):
         rows[Row.PIPELINE] = True
     return rows
+
+
+def relies_on(kernel: ir.Kernel) -> dict[Row, frozenset[Row]]:
+    """Rows whose sentence is only true if other rows are proved as well.
+
+    Without `task =` the round of an access is what the signals say, so a wrong slot or a signal of another buffer shows
+    as an unordered access, a hang or a leftover; and where the two sub-cores may differ, one that does not take part
+    shows as a hang or a leftover.
+    """
+    found: dict[Row, frozenset[Row]] = {}
+    depths = {b.name: b.depth for b in kernel.buffers}
+    shared = _shared(kernel)
+    if any(depths[name] is not None for name in shared):
+        found[Row.SLOT_MAPPING] = frozenset({Row.EVENT_POSITION, Row.PAIRING, Row.COUNTS})
+    if len(shared) > 1 and any(isinstance(n, ir.WaitCross) for n in ir.walk(kernel)):
+        found[Row.PAIRING] = frozenset({Row.EVENT_POSITION})
+    if _sub_cores_differ(kernel):
+        found[Row.PARTICIPANTS] = frozenset({Row.PAIRING, Row.COUNTS})
+    return found
+
+
+def _shared(kernel: ir.Kernel) -> set[str]:
+    """Buffers that both core kinds may touch: by name, or at addresses of one space."""
+    touched: dict[str, set[str]] = {"cube": set(), "vector": set()}
+    buffers = {b.name: b for b in kernel.buffers}
+    for item in kernel.body:
+        names = {n.name for n in ir.walk(item) if isinstance(n, ir.Access) and n.name in buffers}
+        for core in (item.core,) if isinstance(item, ir.Section) else ("cube", "vector"):
+            touched[core] |= names
+    spaces = {
+        core: {buffers[name].space for name in names if buffers[name].addresses is not None}
+        for core, names in touched.items()
+    }
+    both = spaces["cube"] & spaces["vector"]
+    placed = {b.name for b in kernel.buffers if b.addresses is not None and b.space in both}
+    return (touched["cube"] & touched["vector"]) | (placed & (touched["cube"] | touched["vector"]))
+
+
+def _sub_cores_differ(kernel: ir.Kernel) -> bool:
+    """Whether `sub` may decide more than which part of a buffer an operation touches, or UNICAST names a sub-core."""
+    pending: list[ir.Node] = list(kernel.body)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ir.Name) and node.id == "sub":
+            return True
+        if isinstance(node, (ir.SetCross, ir.WaitCross)) and node.mode == "UNICAST_BLOCK":
+            return True
+        if not isinstance(node, ir.DataOp):
+            pending += ir.children(node)
+    return False

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir, prover
-from fencepost.applicability import applicable
+from fencepost.applicability import applicable, relies_on
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
 from fencepost.model.program import Compiled, compile_kernel
@@ -150,8 +150,9 @@ def _decide(
         outcome = search.full()
     refuted = refutation(outcome)
     decision.findings += refuted.findings
+    relies = relies_on(kernel)
     for row, told in refuted.rows.items():
-        if row in proof.proved and row is not Row.BOUNDARY:
+        if row in proof.proved and row not in relies and row is not Row.BOUNDARY:
             raise AssertionError(f"row {row.id} is proved, and a run refutes it: {told}")
         decision.decide(row, Verdict.REFUTED, told)
     open_rows = [row for row in rows if row not in decision.verdicts]
@@ -162,11 +163,19 @@ def _decide(
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
         elif single and outcome.exhausted:
             _only_shape(row, compiled, outcome, decision)
+        elif row in proof.proved and (open_ := _unproved(relies.get(row, frozenset()), rows, proof)):
+            reason = f"depends on row {' and row '.join(r.id for r in open_)}, not proved"
+            decision.leave(row, reason, kernel.span)
         elif row in proof.proved:
             decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, proof.proved[row]))
         else:
             reason = proof.reasons.get(row, "not proved for all values")
             decision.leave(row, f"{reason}; {_ran(compiled, outcome)}", kernel.span)
+
+
+def _unproved(needed: frozenset[Row], rows: Sequence[Row], proof: Proof) -> list[Row]:
+    """Those of the rows `needed` that apply and are not proved, in the order of the report."""
+    return [row for row in rows if row in needed and row not in proof.proved]
 
 
 def _replay(search: Search, proof: Proof) -> None:

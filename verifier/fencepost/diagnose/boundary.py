@@ -64,8 +64,9 @@ def _controls(kernel: ir.Kernel, core: str) -> list[_Control]:
                 found.append(_Control(stmt, 0, around))
                 visit(stmt.body, (*around, stmt.var))
             elif isinstance(stmt, ir.If):
-                for i, (_, inner) in enumerate(stmt.branches):
-                    found.append(_Control(stmt, i, around))
+                for i, (condition, inner) in enumerate(stmt.branches):
+                    if not any(isinstance(n, ir.Name) and n.id == "sub" for n in ir.walk(condition)):
+                        found.append(_Control(stmt, i, around))
                     visit(inner, around)
                 visit(stmt.orelse, around)
 
