@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import lcm
 
 from fencepost import ir
-from fencepost.pipeline.forms import Form, Scope, Unreadable
-from fencepost.pipeline.model import Access, Annotations, At, Buffer, Index, Loop, Somewhere, Statement, Step, Whole
-from fencepost.pipeline.sequence import ALWAYS, All, Guard, Not, Opaque, Sequence
+from fencepost.pipeline.forms import Scope, Unreadable
+from fencepost.pipeline.model import Access, Annotations, Buffer, Loop, Statement, Step
+from fencepost.pipeline.raw import Raw, RawStatement, RawStep, Shape
+from fencepost.pipeline.sequence import ALWAYS, All, Guard, Not, Opaque
 from fencepost.pipeline.surroundings import Surroundings
 
 _MAX_UNROLLED = 64
@@ -21,40 +22,6 @@ _CONSTANT_OPS = frozenset({"fill", "clear"})
 _COPY_OPS = frozenset({"copy", "load", "move"})
 TILE = "tile_"
 """Operations whose name begins so are tile operations of TileLang: the compiler counts what they write as read, too."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Raw:
-    """An access before all accesses to its buffer are known: `cell` is None for the whole buffer."""
-
-    buffer: str
-    cell: ir.Expr | None
-    form: Form | None
-    rough: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _RawStep:
-    reads: tuple[_Raw, ...]
-    writes: tuple[_Raw, ...]
-    guard: Guard
-    constant: bool
-
-    def in_doubt(self) -> _RawStep:
-        """The step under a condition that was not read: whether it writes is not known."""
-        return replace(self, writes=tuple(replace(w, rough=True) for w in self.writes))
-
-
-@dataclass(slots=True)
-class _RawStatement:
-    node: ir.Stmt
-    label: str
-    steps: list[_RawStep] = field(default_factory=list)
-    names: set[str] = field(default_factory=set)  # names that its expressions mention
-    plain: bool = True
-    bind: str | None = None
-    copy: bool = False
-    touched: list[_Raw] = field(default_factory=list)
 
 
 def build(pipelined: ir.Pipelined, around: Surroundings) -> Loop:
@@ -130,22 +97,22 @@ class _Builder:
         names = self.declared.keys() | self.written
         return {name for b in self.binds.values() for name in self._buffers(b.value, names)}
 
-    def _statement(self, stmt: ir.Stmt) -> _RawStatement:
+    def _statement(self, stmt: ir.Stmt) -> RawStatement:
         match stmt:
             case ir.Bind(name, value):
-                reads = tuple(_Raw(b, None, None) for b in sorted(self._buffers(value, self._known())))
-                step = _RawStep(reads, (), ALWAYS, False)
-                return _RawStatement(stmt, f"bind {name}", [step], _names(value), bind=name)
+                reads = tuple(Raw(b, None, None) for b in sorted(self._buffers(value, self._known())))
+                step = RawStep(reads, (), ALWAYS, False)
+                return RawStatement(stmt, f"bind {name}", [step], _names(value), bind=name)
             case ir.DataOp(op, writes):
                 plain = op.removeprefix(TILE)
-                raw = _RawStatement(stmt, f"{plain} to {writes[0].name}" if writes else plain, copy=self._is_copy(stmt))
+                raw = RawStatement(stmt, f"{plain} to {writes[0].name}" if writes else plain, copy=self._is_copy(stmt))
             case ir.If():
-                raw = _RawStatement(stmt, f"if on line {stmt.span.line}" if stmt.span.line else "if")
+                raw = RawStatement(stmt, f"if on line {stmt.span.line}" if stmt.span.line else "if")
             case ir.Assign(name):
-                raw = _RawStatement(stmt, f"assignment to {name}")
+                raw = RawStatement(stmt, f"assignment to {name}")
             case _:
                 what = type(stmt).__name__.lower()
-                raw = _RawStatement(stmt, f"{what} on line {stmt.span.line}" if stmt.span.line else what)
+                raw = RawStatement(stmt, f"{what} on line {stmt.span.line}" if stmt.span.line else what)
         self._operations((stmt,), self.scope, ALWAYS, raw, 0)
         return raw
 
@@ -161,7 +128,7 @@ class _Builder:
         return moves and all(a.name in self.declared and self.declared[a.name].space == "Mat" for a in op.writes)
 
     def _operations(
-        self, body: tuple[ir.Stmt, ...], scope: Scope, guard: Guard, raw: _RawStatement, nesting: int
+        self, body: tuple[ir.Stmt, ...], scope: Scope, guard: Guard, raw: RawStatement, nesting: int
     ) -> None:
         """Append the operations of `body`, in order, to a statement."""
         if nesting > _MAX_NESTING:
@@ -172,7 +139,7 @@ class _Builder:
                     self._operation(stmt, scope, guard, raw)
                 case ir.Assign(name, value):
                     raw.names |= _names(value)
-                    raw.steps.append(_RawStep(tuple(self._scalars((value,))), (_Raw(name, None, None),), guard, False))
+                    raw.steps.append(RawStep(tuple(self._scalars((value,))), (Raw(name, None, None),), guard, False))
                 case ir.If(branches, orelse):
                     self._branches(branches, orelse, scope, guard, raw, nesting)
                 case ir.For() | ir.Pipelined():
@@ -192,7 +159,7 @@ class _Builder:
         orelse: tuple[ir.Stmt, ...],
         scope: Scope,
         guard: Guard,
-        raw: _RawStatement,
+        raw: RawStatement,
         nesting: int,
     ) -> None:
         raw.plain = False
@@ -202,7 +169,7 @@ class _Builder:
             raw.names |= _names(condition)
             reads = self._scalars((condition,))
             if reads:
-                raw.steps.append(_RawStep(tuple(reads), (), guard, False))
+                raw.steps.append(RawStep(tuple(reads), (), guard, False))
             holds = scope.guard(condition)
             doubtful = doubtful or scope.computed(condition)
             self._operations(arm, scope, _all((*others, holds)), raw, nesting + 1)
@@ -212,7 +179,7 @@ class _Builder:
             raw.steps[first:] = [s.in_doubt() for s in raw.steps[first:]]
 
     def _nested_loop(
-        self, stmt: ir.For | ir.Pipelined, scope: Scope, guard: Guard, raw: _RawStatement, nesting: int
+        self, stmt: ir.For | ir.Pipelined, scope: Scope, guard: Guard, raw: RawStatement, nesting: int
     ) -> None:
         step = stmt.step if isinstance(stmt, ir.For) else ir.Int(1)
         bounds = [scope.form(e) for e in (stmt.start, stmt.stop, step)]
@@ -233,7 +200,7 @@ class _Builder:
         inside = scope.extended(changing=(stmt.var,))
         self._operations(stmt.body, inside, guard, raw, nesting + 1)
 
-    def _operation(self, op: ir.DataOp, scope: Scope, guard: Guard, raw: _RawStatement) -> None:
+    def _operation(self, op: ir.DataOp, scope: Scope, guard: Guard, raw: RawStatement) -> None:
         texts = [e for a in (*op.reads, *op.writes) for e in (a.index, a.part) if e is not None] + list(op.at)
         raw.names |= {name for e in texts for name in _names(e)}
         reads = [r for a in op.reads for r in self._access(a, scope)]
@@ -242,19 +209,19 @@ class _Builder:
         constant = op.op.removeprefix(TILE) in _CONSTANT_OPS and not reads and not op.at
         if len(raw.steps) >= _MAX_STEPS:
             raise Unreadable(f"a statement of more than {_MAX_STEPS} operations", op.span)
-        raw.steps.append(_RawStep(tuple(reads), tuple(writes), guard, constant))
+        raw.steps.append(RawStep(tuple(reads), tuple(writes), guard, constant))
         if op.op.startswith(TILE):
             raw.touched += writes
 
-    def _scalars(self, texts: Iterable[ir.Expr]) -> list[_Raw]:
+    def _scalars(self, texts: Iterable[ir.Expr]) -> list[Raw]:
         names = {name for e in texts for name in self._buffers(e, self._known())}
-        return [_Raw(name, None, None) for name in sorted(names)]
+        return [Raw(name, None, None) for name in sorted(names)]
 
-    def _access(self, access: ir.Access, scope: Scope) -> Iterator[_Raw]:
+    def _access(self, access: ir.Access, scope: Scope) -> Iterator[Raw]:
         count = self.parts.get(access.name, 1)
         width = count
         if access.index is None and access.part is None:
-            yield _Raw(access.name, None, None)
+            yield Raw(access.name, None, None)
             return
         cell: ir.Expr = access.index if access.index is not None else ir.Int(0)
         if count > 1:
@@ -262,7 +229,7 @@ class _Builder:
         if access.part is not None:
             parts = scope.form(access.parts) if access.parts is not None else None
             if parts is None or not parts.value or count % parts.value:
-                yield _Raw(access.name, None, None, rough=True)
+                yield Raw(access.name, None, None, rough=True)
                 return
             width = count // parts.value
             cell = ir.Binary("+", cell, ir.Binary("*", access.part, ir.Int(width)))
@@ -270,9 +237,9 @@ class _Builder:
             place = ir.Binary("+", cell, ir.Int(n)) if n else cell
             form = scope.form(place)
             if form is None and scope.computed(place):
-                yield _Raw(access.name, None, None, rough=True)
+                yield Raw(access.name, None, None, rough=True)
             else:
-                yield _Raw(access.name, scope.text(place), form)
+                yield Raw(access.name, scope.text(place), form)
 
     # ------------------------------------------------------------------------------------------------ buffers
 
@@ -285,16 +252,16 @@ class _Builder:
         depth = self.scope.form(buffer.depth)
         return depth.value * count if depth is not None and depth.value is not None else None
 
-    def _shapes(self, raw: list[_RawStatement], sizes: dict[str, int | None]) -> dict[str, _Shape]:
+    def _shapes(self, raw: list[RawStatement], sizes: dict[str, int | None]) -> dict[str, Shape]:
         """How the accesses to each buffer name its cells."""
-        found: dict[str, list[_Raw]] = {name: [] for name in sizes}
+        found: dict[str, list[Raw]] = {name: [] for name in sizes}
         for statement in raw:
             for step in statement.steps:
                 for access in (*step.reads, *step.writes):
                     found.setdefault(access.buffer, []).append(access)
         return {name: self._shape(name, accesses, sizes.get(name, 1)) for name, accesses in found.items()}
 
-    def _shape(self, name: str, accesses: list[_Raw], cells: int | None) -> _Shape:
+    def _shape(self, name: str, accesses: list[Raw], cells: int | None) -> Shape:
         whole = any(a.cell is None for a in accesses)
         forms = [a.form for a in accesses if a.cell is not None]
         rests = {f.rest for f in forms if f is not None}
@@ -302,21 +269,21 @@ class _Builder:
         same = not whole and len(rests) == 1 and all(f is not None for f in forms)
         declared = self.declared.get(name)
         if declared is None and name in self.written and not self._is_local(name):
-            return _Shape(None, stream=True)
+            return Shape(None, stream=True)
         if whole and (cells is None or cells > _MAX_CELLS or not forms):
-            return _Shape(1, flat=True)
+            return Shape(1, flat=True)
         if any(f is not None and f.sequence.gain for f in forms) and not whole:
             cells = None
-        return _Shape(cells, same=same)
+        return Shape(cells, same=same)
 
     @staticmethod
-    def _step(raw: _RawStep, shapes: dict[str, _Shape]) -> Step:
+    def _step(raw: RawStep, shapes: dict[str, Shape]) -> Step:
         reads = [shapes[a.buffer].access(a) for a in raw.reads]
         writes = tuple(shapes[a.buffer].access(a) for a in raw.writes)
         reads += [w for w in writes if w.rough]  # which cells are written is not known: the others keep what they hold
         return Step(tuple(dict.fromkeys(reads)), writes, raw.guard, constant=raw.constant and not reads)
 
-    def _finished(self, raw: _RawStatement, shapes: dict[str, _Shape]) -> Statement:
+    def _finished(self, raw: RawStatement, shapes: dict[str, Shape]) -> Statement:
         steps = tuple(self._step(step, shapes) for step in raw.steps)
         guard: Guard = ALWAYS
         if steps and steps[0].guard != ALWAYS and len({s.guard for s in steps}) == 1:
@@ -339,7 +306,7 @@ class _Builder:
             span=raw.node.span,
         )
 
-    def _buffer(self, name: str, shape: _Shape) -> Buffer:
+    def _buffer(self, name: str, shape: Shape) -> Buffer:
         local = self._is_local(name)
         initialised = not local or name in self.around.written or self.around.repeated
         return Buffer(name, local, shape.cells, initialised)
@@ -362,32 +329,6 @@ class _Builder:
             # The next execution of the loop starts with what this one left, unless that is overwritten before.
             used |= loop.carried - self.around.refilled
         return tuple(Access(name) for name in local if name in used)
-
-
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    """How the cells of one buffer are named.
-
-    `flat`: as a single cell; `same`: all remainders are equal; `stream`: an output, where each execution leaves a
-    value of its own.
-    """
-
-    cells: int | None
-    flat: bool = False
-    same: bool = False
-    stream: bool = False
-
-    def access(self, raw: _Raw) -> Access:
-        return Access(raw.buffer, self._index(raw), raw.rough or (self.flat and raw.cell is not None))
-
-    def _index(self, raw: _Raw) -> Index:
-        if self.stream:
-            return At(Sequence.linear(1, 0))
-        if raw.cell is None or self.flat:
-            return Whole()
-        if raw.form is not None and (self.same or not raw.form.rest):
-            return At(raw.form.sequence)
-        return Somewhere(raw.cell)
 
 
 def _all(guards: tuple[Guard, ...]) -> Guard:

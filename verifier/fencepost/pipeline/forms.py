@@ -192,9 +192,15 @@ class Scope:
             case ir.Item(name, index):
                 values = self.constants.get(name)
                 place = self._text(index)
-                if isinstance(values, tuple) and isinstance(place, ir.Int) and 0 <= place.value < len(values):
+                if not isinstance(values, tuple):
+                    return ir.Item(name, place)
+                if isinstance(place, ir.Int) and 0 <= place.value < len(values):
                     return self._text(values[place.value])
-                return ir.Item(name, place)
+                chosen: ir.Expr = ir.Call(name, (place,))  # out of range: anything
+                for k, value in enumerate(values):
+                    here = ir.Compare(place, (("==", ir.Int(k)),))
+                    chosen = ir.Choose(here, self._text(value), chosen)
+                return chosen
             case ir.Field(ring, index, name):
                 return ir.Call(f"{ring}.{name}", (ir.Name(ITERATION), self._text(index)))
             case ir.Unary(op, operand):
