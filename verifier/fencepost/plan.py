@@ -23,8 +23,10 @@ from fencepost.printer import print_expr
 from fencepost.replay import Refused
 from fencepost.timeline import Timeline, excerpt
 
-_SHAPES = 60  # shapes tried for the run that is shown
+_SHAPES = 40  # smallest shapes tried for the run that is shown, and as many among the larger ones
+_OPERATIONS = 200_000  # issued in all these runs
 _LIMIT = 20_000  # instructions per core and shape
+_NAMED = 3  # slots of one event that are named
 _PERIOD = 12  # longest steady state that is shown
 _SYNC = (
     ir.SetCross, ir.WaitCross, ir.SyncSrc, ir.SyncDst, ir.MutexLock, ir.MutexUnlock, ir.Barrier, ir.SyncAll,
@@ -88,15 +90,22 @@ def _telling(compiled: Compiled, fixed: Mapping[str, int]) -> Run:
     points = [v for v in candidates(compiled) if all(v[names.index(n)] == x for n, x in fixed.items())]
     if all(n in fixed for n in names if n != "block"):
         points = [tuple(fixed.get(n, 0) for n in names)]
+    points = [p for p in points if allowed(compiled, p)]
+    spread = points[_SHAPES :: max(1, len(points) // _SHAPES)]
     best: Run | None = None
-    most: tuple[bool, int, bool] = False, -1, False
-    for point in [p for p in points if allowed(compiled, p)][:_SHAPES]:
+    most: tuple[int, bool, bool] = -1, False, False
+    left = _OPERATIONS
+    for point in (*points[:_SHAPES], *spread):
         try:
             made = run(compiled, dict(zip(names, point, strict=True)), limit=_LIMIT)
         except LimitReached:
+            left -= _LIMIT
             continue
+        left -= sum(map(len, made.issued.values()))
+        if left < 0 and best is not None:
+            break
         reached = {(id(op.stmt), *op.effect.sets, *op.effect.waits) for ops in made.issued.values() for op in ops}
-        worth = made.clean, len(reached), _Design(made).steady()[0] > 0
+        worth = len(reached), made.clean, _Design(made).steady()[0] > 0
         if worth > most:
             best, most = made, worth
     if best is None:
@@ -202,14 +211,16 @@ class _Design:
         role = self.protocol.role(channel)
         if role is None or not slots:
             return ""
-        return f"{', '.join(slots)} {'are' if len(slots) > 1 else 'is'} {'full' if role == 'ready' else 'free'}"
+        named = ", ".join(slots[:_NAMED]) + (f", … ({len(slots)} slots)" if len(slots) > _NAMED else "")
+        return f"{named} {'are' if len(slots) > 1 else 'is'} {'full' if role == 'ready' else 'free'}"
 
     def _slots(self, channel: int) -> tuple[str, ...]:
         """The slots that a channel is about: touched before its sets and after the waits for them."""
         given = [u for op in self.protocol.sets.get(channel, []) for u in self.protocol.before(op)]
         taken = [u for op in self.protocol.waits.get(channel, []) for u in self.protocol.after(op)]
-        both = {_slot(g) for g in given} & {_slot(t) for t in taken}
-        return tuple(sorted(both))
+        known = set(map(_slot, taken))
+        both = {_slot(use): use.touch for use in given if _slot(use) in known}
+        return tuple(sorted(both, key=lambda name: (both[name].access.name, both[name].slot)))
 
     def _reuse(self, channel: int) -> str:
         """When the slot of a channel may be written again, and how many signals are there from the start."""
