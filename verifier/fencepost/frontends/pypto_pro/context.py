@@ -43,7 +43,9 @@ class Parameter:
 class TensorAccess:
     """One access to global memory, or an insertion into a tile: coordinates and extents per dimension.
 
-    A coordinate is None where it could not be read; an extent is None where it is not known.
+    A coordinate is None where it could not be read; an extent is None where it is not known, else the most that the
+    access reaches.  `valid` narrows extents by sizes known on the device; `exact`: the extents are what it reaches.
+    `atomic`: it adds to what is there, so the order among such accesses does not matter.
     """
 
     name: str
@@ -51,6 +53,9 @@ class TensorAccess:
     extents: tuple[int | None, ...]
     shape: tuple[int | None, ...]
     scalar: bool = False
+    valid: tuple[ir.Expr | None, ...] = ()
+    exact: bool = False
+    atomic: bool = False
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +74,7 @@ class Context:
     constants: dict[str, ir.Constant] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)  # uninterpreted function -> what it stands for
     record_fields: set[str] = field(default_factory=set)  # scalars that are fields of structs
+    narrowed: set[str] = field(default_factory=set)  # buffers whose valid shape is set somewhere
     selectors: dict[object, list[str]] = field(default_factory=dict)
     preferred: dict[object, str] = field(default_factory=dict)  # key of a parameter -> the user's name for it
     accesses: dict[int, list[TensorAccess]] = field(default_factory=dict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fencepost import ir
@@ -19,6 +20,7 @@ from fencepost.frontends.pypto_pro.values import (
     Member,
     Pointer,
     Poison,
+    Scalar,
     Tensor,
     Tile,
     Unknown,
@@ -27,6 +29,31 @@ from fencepost.frontends.pypto_pro.values import (
 )
 
 Operand = tuple[Tile | Tensor, Role]
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """One dimension of what an access reaches: at most `most` and `valid`; `exact`: just `most`."""
+
+    most: int | None = None
+    valid: ir.Expr | None = None
+    exact: bool = False
+
+
+def _access(
+    name: str,
+    coordinates: tuple[ir.Expr | None, ...],
+    extents: tuple[_Extent, ...],
+    shape: tuple[int | None, ...],
+) -> TensorAccess:
+    return TensorAccess(
+        name,
+        coordinates,
+        tuple(e.most for e in extents),
+        shape,
+        valid=tuple(e.valid for e in extents),
+        exact=all(e.exact for e in extents),
+    )
 
 
 class DataOperations(Declarations):
@@ -195,7 +222,9 @@ class DataOperations(Declarations):
             return
         if isinstance(tile, Tile) and isinstance(shape, tuple) and not tile.partial:
             self.valid[tile.buffer, tile.index] = shape
-        elif isinstance(tile, Group):
+            self.context.narrowed.add(tile.buffer)
+        elif isinstance(tile, (Tile, Group)):
+            self.context.narrowed.add(tile.buffer)
             self.valid = {k: v for k, v in self.valid.items() if k[0] != tile.buffer}
 
     # ------------------------------------------------------------------------------------------------------- operations
@@ -232,6 +261,7 @@ class DataOperations(Declarations):
             where = self._insertion(node, operands)
         if "atomic" in given and self._member(given["atomic"]) not in (None, "AtomicNone"):
             operands[0] = (operands[0][0], "RW")
+            where = None if where is None else replace(where, atomic=True)
         phase = None
         if "phase" in given:
             member = self.evaluate(given["phase"])
@@ -255,23 +285,31 @@ class DataOperations(Declarations):
         tile = value.tiles[0] if isinstance(value, Choice) else value
         return self.context.buffers.space(tile.buffer) if isinstance(tile, Tile) else None
 
-    def _extent(self, value: Value) -> tuple[int | None, ...]:
-        """Rows and columns of a tile, as far as they are known and cannot be exceeded."""
+    def _extent(self, value: Value) -> tuple[_Extent, ...]:
+        """Rows and columns of a tile."""
         tile = value.tiles[0] if isinstance(value, Choice) else value
         if not isinstance(tile, Tile) or tile.partial:
-            return (None, None)
+            return (_Extent(), _Extent())
         type_ = self.context.buffers.found[tile.buffer].type
-        shape = [d if isinstance(d, int) else None for d in type_.shape]
-        bound = type_.valid or ()
-        narrowed = [
-            v if isinstance(v, int) and v > 0 and (d is None or v < d) else d
-            for d, v in zip(shape, (*bound, *[None] * len(shape)), strict=False)
-        ]
-        valid = self.valid.get((tile.buffer, tile.index)) or ()
-        return tuple(
-            v if isinstance(v, int) and (d is None or v < d) else d
-            for d, v in zip(narrowed, (*valid, *[None] * len(narrowed)), strict=False)
-        )
+        valid = self.valid.get((tile.buffer, tile.index))
+        known = valid is not None or tile.buffer not in self.context.narrowed
+        found: list[_Extent] = []
+        for i, full in enumerate(type_.shape):
+            most = full if isinstance(full, int) else None
+            exact = known and most is not None
+            declared = type_.valid[i] if type_.valid is not None and i < len(type_.valid) else full
+            if isinstance(declared, int) and declared > 0:
+                most = declared if most is None else min(most, declared)
+            elif valid is None:
+                exact = False
+            now = valid[i] if valid is not None and i < len(valid) else None
+            if isinstance(now, int):
+                found.append(_Extent(now if most is None else min(most, now), None, known))
+            elif isinstance(now, Scalar):
+                found.append(_Extent(most, now.expr, False))
+            else:
+                found.append(_Extent(most, None, exact and now is None))
+        return tuple(found)
 
     def _coordinates(self, node: ast.expr) -> tuple[ir.Expr | None, ...]:
         try:
@@ -304,7 +342,7 @@ class DataOperations(Declarations):
             return TensorAccess(tensor.name, (), (), ())
         order = self.evaluate(given["order"]) if "order" in given else None
         axes = order if isinstance(order, tuple) else tuple(range(max(len(shape) - 2, 0), len(shape)))
-        extents: list[int | None] = [1] * len(shape)
+        extents = [_Extent(1, None, True)] * len(shape)
         moved = list(coordinates)
         type_ = self.context.buffers.found[tiles[0].buffer].type if isinstance(tiles[0], Tile) else None
         for axis, extent, full in zip(
@@ -317,7 +355,7 @@ class DataOperations(Declarations):
                 old = moved[axis]
                 whole = isinstance(full, int) and old is not None
                 moved[axis] = expressions.multiply(old, ir.Int(full), self.span(node)) if whole else None  # type: ignore[arg-type]
-        return TensorAccess(tensor.name, tuple(moved), tuple(extents), shape)
+        return _access(tensor.name, tuple(moved), tuple(extents), shape)
 
     def _insertion(self, node: ast.Call, operands: list[tuple[Value, Role]]) -> TensorAccess | None:
         """Where an insertion reaches in its target tile."""
@@ -331,6 +369,4 @@ class DataOperations(Declarations):
         extents = self._extent(operands[1][0])
         if len(coordinates) != 2 or len(extents) != 2:
             return None
-        return TensorAccess(
-            target.buffer, coordinates, extents, tuple(d if isinstance(d, int) else None for d in shape)
-        )
+        return _access(target.buffer, coordinates, extents, tuple(d if isinstance(d, int) else None for d in shape))

@@ -62,7 +62,19 @@ class Regions:
                 if isinstance(stmt, ir.DataOp):
                     active = self.facts[core].active.get(id(stmt), BOTH)
                     for where in context.accesses.get(id(stmt), ()):
-                        self.uses.setdefault(where.name, []).append(Use(stmt, core, where, active))
+                        use = Use(stmt, core, self._narrowed(where, self.facts[core]), active)
+                        self.uses.setdefault(where.name, []).append(use)
+
+    @staticmethod
+    def _narrowed(where: TensorAccess, facts: Facts) -> TensorAccess:
+        """The access with extents no larger than its valid shape."""
+        if not any(where.valid):
+            return where
+        extents: list[int | None] = []
+        for extent, valid in zip(where.extents, where.valid, strict=True):
+            most = None if valid is None else facts.highest(valid)
+            extents.append(extent if most is None or most < 1 else most if extent is None else min(extent, most))
+        return replace(where, extents=tuple(extents))
 
     # ----------------------------------------------------------------------------------------------- insertions (tiles)
 
@@ -260,18 +272,37 @@ class Regions:
         facts = self.facts.get("vector")
         if facts is None:
             return []
-        suspects = [
-            u
-            for u in self.uses[name]
-            if u.core == "vector"
-            and u.active == BOTH
-            and u.where.coordinates
-            and all(c is not None and not facts.depends(c) for c in u.where.coordinates)
-        ]
-        if not suspects:
-            return []
-        different = self._different(bodies)
-        return [u for u in suspects if any(a.name in different for a in u.operation.reads)]
+        both = [u for u in self.uses[name] if u.core == "vector" and u.active == BOTH]
+        different = self._different(bodies) if both else set()
+        found: list[Use] = []
+        for use in both:
+            if not any(a.name in different for a in use.operation.reads):
+                continue
+            apart = self._apart(use, facts)
+            if apart is None:
+                self.context.assume(
+                    f"the two sub-cores store to different parts of {name} (line {use.operation.span.line})"
+                )
+            elif not apart:
+                found.append(use)
+        return found
+
+    def _apart(self, use: Use, facts: Facts) -> bool | None:
+        """Whether the sub-cores reach different places; None if that cannot be told."""
+        result: bool | None = False
+        if not use.where.coordinates:
+            return None
+        for coordinate, extent in zip(use.where.coordinates, use.where.extents, strict=False):
+            if coordinate is None:
+                result = None
+                continue
+            terms, _ = linear(self._expanded(coordinate, facts))
+            step = terms.pop(ir.Name("sub"), 0)
+            if any(facts.depends(atom) for atom in terms) or (step and extent is None):
+                result = None
+            elif extent is not None and abs(step) >= extent:
+                return True
+        return None if result is False and not use.where.exact else result
 
     def _different(self, bodies: Mapping[Core, Body]) -> set[str]:
         """Vec buffers whose contents differ between the sub-cores."""
@@ -323,11 +354,13 @@ def place_regions(context: Context, bodies: dict[Core, Body]) -> tuple[dict[Core
             regions.insertions(name)
             continue
         uses = regions.uses[name]
-        written = any(a.name == name for u in uses for a in u.operation.writes)
+        writers = {u.core for u in uses if any(a.name == name for a in u.operation.writes)}
         read = any(a.name == name for u in uses for a in u.operation.reads)
-        if written and read:
+        if all(u.where.atomic for u in uses):
+            continue
+        if writers and (read or len(writers) > 1):
             depths[name] = regions.tensor(name)
-        elif written and (clashing := regions.clashes(name, bodies)):
+        elif writers and (clashing := regions.clashes(name, bodies)):
             depths[name] = None
             for use in clashing:
                 regions.shares[id(use.operation), name] = Share()
@@ -342,9 +375,13 @@ def place_regions(context: Context, bodies: dict[Core, Body]) -> tuple[dict[Core
             return ir.Pass(span=stmt.span)
         if id(stmt) not in context.accesses:
             return stmt
-        return replace(
-            stmt, writes=tuple(shared(stmt, a) for a in stmt.writes), reads=tuple(shared(stmt, a) for a in stmt.reads)
-        )
+        writes = tuple(shared(stmt, a) for a in stmt.writes)
+        return plain(replace(stmt, writes=writes, reads=tuple(shared(stmt, a) for a in stmt.reads)))
+
+    def plain(stmt: ir.DataOp) -> ir.DataOp:
+        """The operation without reads of an output that it adds to."""
+        outputs = {a.name for a in stmt.writes if _undeclared(a.name)}
+        return replace(stmt, reads=tuple(a for a in stmt.reads if a.name not in outputs))
 
     def _undeclared(name: str) -> bool:
         return name not in context.buffers.found and name not in depths
