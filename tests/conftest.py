@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from fencepost.findings import (
     Check,
@@ -23,6 +25,10 @@ from fencepost.findings import (
 from fencepost.ir import Span
 
 ROOT = Path(__file__).resolve().parent.parent
+
+settings.register_profile("repeatable", derandomize=True, deadline=None, database=None)
+settings.register_profile("searching", deadline=None)
+settings.load_profile("repeatable" if os.environ.get("CI") else "searching")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
