@@ -209,7 +209,7 @@ class Reading(Evaluator):
                 return tuple(self.held((key, i), f"{hint}_{i}", v, node) for i, v in enumerate(value))
             case Record(fields=fields):
                 return Record(tuple((f, self.held((key, f), f"{hint}_{f}", v, node)) for f, v in fields))
-            case Opaque(name=function, arguments=arguments):
+            case Opaque(name=function, arguments=arguments, varies=False):
                 kept = tuple(self._copy((key, i), f"{hint}_{i}", a, node) for i, a in enumerate(arguments))
                 return Opaque(function, kept)
         return value

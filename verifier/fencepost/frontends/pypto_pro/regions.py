@@ -12,11 +12,12 @@ from math import prod
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro.context import Context, Core, TensorAccess
-from fencepost.frontends.pypto_pro.expressions import add, divide, from_linear, linear, multiply
+from fencepost.frontends.pypto_pro.expressions import add, divide, from_linear, linear, modulo, multiply, subtract
 from fencepost.frontends.pypto_pro.facts import BOTH, Facts
 from fencepost.frontends.pypto_pro.simplify import Body, map_statements, statements
 
 _MAX_SLOTS = 1024
+_BUILD = {"+": add, "-": subtract, "*": multiply, "//": divide, "%": modulo}
 _ZERO = ir.Int(0)
 
 
@@ -221,21 +222,16 @@ class Regions:
             return tile, (ir.Name("sub", span=span), 2)
         return None
 
-    def _expanded(self, expr: ir.Expr, facts: Facts) -> ir.Expr:
-        """The coordinate with scalars of one steady value replaced by it."""
-        for _ in range(6):
-            terms, constant = linear(expr)
-            changed = False
-            total: ir.Expr = ir.Int(constant, span=expr.span)
-            for atom, factor in terms.items():
-                if isinstance(atom, ir.Name) and atom.id not in facts.loops and atom.id not in facts.opaque:
-                    given = facts.values.get(atom.id, [])
-                    if len({g.value for g in given}) == 1 and self._steady(given[0].value):
-                        atom, changed = given[0].value, True
-                total = add(total, multiply(atom, ir.Int(factor, span=expr.span), expr.span), expr.span)
-            if not changed:
-                return expr
-            expr = total
+    def _expanded(self, expr: ir.Expr, facts: Facts, depth: int = 6) -> ir.Expr:
+        """The expression with scalars of one steady value replaced by it."""
+        match expr:
+            case ir.Name(id=name) if depth and name not in facts.loops and name not in facts.opaque:
+                given = facts.values.get(name, [])
+                if len({g.value for g in given}) == 1 and self._steady(given[0].value):
+                    return self._expanded(given[0].value, facts, depth - 1)
+            case ir.Binary(op=op, left=left, right=right):
+                a, b = self._expanded(left, facts, depth), self._expanded(right, facts, depth)
+                return _BUILD[op](a, b, expr.span)
         return expr
 
     def _steady(self, expr: ir.Expr) -> bool:
