@@ -44,7 +44,7 @@ class Recurrences:
         env: Env = {k: v for k, v in self.before.env.items() if isinstance(k, int)}
         fields = dict(self.before.rings)
         for slot in sorted(changed):
-            name = f"{slot}?{self.loop.index}"
+            name = f"v{slot}?{self.loop.index}"
             self._names[name] = slot
             if slot in fields:
                 fields[slot] = RingState(Anything(name), fields[slot].size)
