@@ -10,7 +10,10 @@ from fencepost.frontends.result import ReadResult
 from fencepost.printer import print_kernel
 from fencepost.validate import validate
 
-TENSORS = "a: pl.Tensor[[pl.DYNAMIC, 64], pl.DT_FP16], b: pl.Tensor[[64, 64], pl.DT_FP16], out: pl.Tensor[[64, 64], pl.DT_FP16]"
+TENSORS = (
+    "a: pl.Tensor[[pl.DYNAMIC, 64], pl.DT_FP16], b: pl.Tensor[[64, 64], pl.DT_FP16], "
+    "out: pl.Tensor[[64, 64], pl.DT_FP16]"
+)
 
 TYPES = """
 def tile(space, rows=64, columns=64, dtype=pl.DT_FP16):

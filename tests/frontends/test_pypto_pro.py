@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from tests.frontends.pypto_pro import TYPES, block, head, lowered, places, program, result, section, unread, vector
+
 from fencepost import ir
 from fencepost.frontends.pypto_pro import read
 from fencepost.printer import print_kernel
-
-from tests.frontends.pypto_pro import TYPES, block, head, lowered, places, program, result, section, unread, vector
 
 WAIT = "pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id={})"
 

@@ -50,7 +50,9 @@ def test_a_step_known_at_launch() -> None:
             {wait("i % 4")}
     """
     parameters = "a: pl.Tensor[[pl.DYNAMIC, 64], pl.DT_FP16], step: pl.DT_INT32"
-    kernel = lowered(program("with pl.section_vector():\n" + "\n".join("    " + s for s in block(body)), "", parameters))
+    kernel = lowered(
+        program("with pl.section_vector():\n" + "\n".join("    " + s for s in block(body)), "", parameters)
+    )
     assert head(kernel) == [
         "assume step >= 1",
         "assume a_dim0 >= 0",

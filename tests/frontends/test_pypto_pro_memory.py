@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from tests.frontends.pypto_pro import block, head, lowered, program, result, section, unread
 
-WORK = "a: pl.Tensor[[pl.DYNAMIC, 64], pl.DT_FP16], w: pl.Tensor[[256, 64], pl.DT_FP16], out: pl.Tensor[[64, 64], pl.DT_FP16]"
+WORK = (
+    "a: pl.Tensor[[pl.DYNAMIC, 64], pl.DT_FP16], w: pl.Tensor[[256, 64], pl.DT_FP16], "
+    "out: pl.Tensor[[64, 64], pl.DT_FP16]"
+)
 TILES = """
 x = pl.make_tile(VEC, addr=0)
 h = pl.make_tile(tile(pl.MemorySpace.Vec, 32, 64), addr=0x8000)
@@ -17,22 +20,27 @@ def notes(text: str) -> tuple[str, ...]:
     return result(text).assumptions.get("kernel", ())
 
 
-# --------------------------------------------------------------------------------------------------------- global memory
+# -------------------------------------------------------------------------------------------------------- global memory
 
 
 def test_inputs_and_outputs_are_no_buffers() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 with pl.section_vector():
     pl.load(x, a, [0, 0])
     pl.store(out, x, [0, 0])
 """
+    )
     kernel = lowered(program(body))
     assert not any("GM" in line for line in head(kernel))
     assert section(kernel) == ["load x <- a @ MTE2", "store out <- x @ MTE3"]
 
 
 def test_a_tensor_that_is_written_and_read_is_a_buffer() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 with pl.section_cube():
     for i in pl.range(4):
         pl.store(w, c, [i * 64, 0])
@@ -42,6 +50,7 @@ with pl.section_vector():
     for i in pl.range(4):
         pl.load(x, w, [i * 64, 0])
 """
+    )
     text = program(body, parameters=WORK)
     kernel = lowered(text)
     assert "buffer w[4] in GM" in head(kernel)
@@ -51,26 +60,32 @@ with pl.section_vector():
 
 
 def test_halves_of_a_region() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 row = pl.get_subblock_idx() * 32
 with pl.section_cube():
     pl.store(w, c, [64, 0])
 with pl.section_vector():
     pl.load(h, w, [64 + row, 0])
 """
+    )
     kernel = lowered(program(body, parameters=WORK))
     assert section(kernel, "cube") == ["store w[1] <- c @ FIX"]
     assert section(kernel) == ["load h <- w[1] part sub of 2 @ MTE2"]
 
 
 def test_regions_that_cannot_be_told_apart() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 n = a.shape[0]
 with pl.section_cube():
     pl.store(w, c, [n, 0])
 with pl.section_vector():
     pl.load(x, w, [n + 7, 0])
 """
+    )
     text = program(body, parameters=WORK)
     kernel = lowered(text)
     assert "buffer w in GM" in head(kernel)
@@ -79,7 +94,9 @@ with pl.section_vector():
 
 
 def test_a_slot_that_one_core_names_by_its_loop_and_the_other_by_a_counter() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 count = 0
 with pl.section_cube():
     for i in pl.range(a.shape[0]):
@@ -89,6 +106,7 @@ with pl.section_vector():
     for i in pl.range(a.shape[0]):
         pl.load(x, w, [i % 4 * 64, 0])
 """
+    )
     kernel = lowered(program(body, parameters=WORK))
     assert section(kernel, "cube") == block(
         """
@@ -102,25 +120,31 @@ with pl.section_vector():
 
 
 def test_views_and_pointers_of_a_tensor() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 view = pl.make_tensor(p, [64, 64], dtype=pl.DT_FP16)
 with pl.section_cube():
     pl.store(view, c, [0, 0])
 with pl.section_vector():
     pl.load(x, pl.make_tensor(p, [128, 32], dtype=pl.DT_FP16), [0, 0])
 """
+    )
     kernel = lowered(program(body, parameters="p: pl.Ptr[pl.DT_FP16]"))
     assert "buffer p in GM" in head(kernel)
     assert section(kernel) == ["load x <- p @ MTE2"]
 
 
 def test_both_sub_cores_store_to_one_place() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 half = pl.get_subblock_idx() * 32
 with pl.section_vector():
     pl.load(h, a, [half, 0])
     pl.store(out, h, [0, 0])
 """
+    )
     kernel = lowered(program(body, parameters=WORK).replace("pl.section_vector()", "pl.section_vector()"))
     assert not any("GM" in line for line in head(kernel))  # a pure vector kernel has one sub-core
     mixed = lowered(program(body + "\nwith pl.section_cube():\n    pl.load(m, a, [0, 0])\n", parameters=WORK))
@@ -134,12 +158,15 @@ with pl.section_vector():
 
 
 def test_both_cores_store_to_one_tensor() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 with pl.section_cube():
     pl.store(w, c, [64, 0])
 with pl.section_vector():
     pl.store(w, x, [ROW, 0])
 """
+    )
     assert "buffer w[2] in GM" in head(lowered(program(body, "ROW = 0", WORK)))
     assert section(lowered(program(body, "ROW = 0", WORK))) == ["store w[0] <- x @ MTE3"]
     assert section(lowered(program(body, "ROW = 64", WORK))) == ["store w[1] <- x @ MTE3"]
@@ -147,7 +174,9 @@ with pl.section_vector():
 
 
 def test_a_valid_shape_narrows_what_is_reached() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 half = pl.get_subblock_idx() * 32
 with pl.section_cube():
     pl.store(w, c, [0, 0])
@@ -156,15 +185,22 @@ with pl.section_vector():
     pl.set_validshape(x, [rows, 64])
     pl.load(x, w, [half, 0])
 """
+    )
     assert section(lowered(program(body, parameters=WORK)))[-1] == "load x <- w part sub of 2 @ MTE2"
 
 
-# ------------------------------------------------------------------------------------------------------------ insertions
+# ----------------------------------------------------------------------------------------------------------- insertions
 
 
 def insert(before: str, places: str) -> list[str]:
     lines = "\n".join(f"    pl.insert(m, h, {place})" for place in places.split(";"))
-    return section(lowered(program(f"{TILES}\n{before}\nwith pl.section_cube():\n    pl.move(x, c)\nwith pl.section_vector():\n{lines}")))
+    return section(
+        lowered(
+            program(
+                f"{TILES}\n{before}\nwith pl.section_cube():\n    pl.move(x, c)\nwith pl.section_vector():\n{lines}"
+            )
+        )
+    )
 
 
 def test_each_sub_core_inserts_its_rows() -> None:
@@ -197,7 +233,7 @@ with pl.section_vector():
     assert any(note.startswith("the two sub-cores insert into different parts of m") for note in notes(text))
 
 
-# ---------------------------------------------------------------------------------------------------------------- scalars
+# -------------------------------------------------------------------------------------------------------------- scalars
 
 
 def test_values_read_from_memory_are_functions_of_their_indices() -> None:
@@ -238,7 +274,9 @@ with pl.section_vector():
 
 
 def test_elements_of_tiles() -> None:
-    body = TILES + """
+    body = (
+        TILES
+        + """
 with pl.section_vector():
     pl.load(x, a, [0, 0])
     for i in pl.range(4):
@@ -247,6 +285,7 @@ with pl.section_vector():
         if x[0, i] == pl.getval(x, 2):
             pl.system.bar_v()
 """
+    )
     assert section(lowered(program(body))) == block(
         """
         load x <- a @ MTE2

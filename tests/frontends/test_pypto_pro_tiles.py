@@ -15,7 +15,7 @@ def touched(names: str) -> str:
     return f"with pl.section_vector():\n{lines}"
 
 
-# ---------------------------------------------------------------------------------------------------------- declarations
+# --------------------------------------------------------------------------------------------------------- declarations
 
 
 def test_addresses_and_sizes() -> None:
@@ -111,7 +111,7 @@ with pl.section_vector():
     assert reasons[-1].startswith("x could not be read")
 
 
-# ----------------------------------------------------------------------------------------------------------------- slots
+# ---------------------------------------------------------------------------------------------------------------- slots
 
 
 def test_cursors() -> None:
@@ -280,7 +280,7 @@ with pl.section_vector():
     )
 
 
-# ------------------------------------------------------------------------------------------------------------ operations
+# ----------------------------------------------------------------------------------------------------------- operations
 
 
 def test_pipes() -> None:
@@ -339,7 +339,8 @@ with pl.section_vector():
 def test_modes_of_moves_to_the_vector_cores() -> None:
     modes = ["SingleModeVec0", "SingleModeVec1", "DualModeSplitM", "DualModeSplitN"]
     moves = "\n".join(f"    pl.move(v, c, acc_to_vec_mode=pl.AccToVecMode.{mode})" for mode in modes)
-    body = f"v = pl.make_tile(VEC, addr=0)\nc = pl.make_tile(ACC, addr=0)\nwith pl.section_cube():\n{moves}\n    pl.move(v, c)"
+    body = "v = pl.make_tile(VEC, addr=0)\nc = pl.make_tile(ACC, addr=0)\nwith pl.section_cube():\n"
+    body += f"{moves}\n    pl.move(v, c)"
     found = result(program(body))
     assert section(found.kernels[0], "cube") == [
         "move v <- c @ FIX lanes = 0",
@@ -401,7 +402,7 @@ with pl.section_vector():
     ]
 
 
-# ------------------------------------------------------------------------------------------------------ vector functions
+# ----------------------------------------------------------------------------------------------------- vector functions
 
 SOFTMAX = """
 @pl.vector_function

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from fencepost import ir
-from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.elements import Elements
 from fencepost.frontends.pypto_pro.operations import BARRIERS, NO_EFFECT, OPERATIONS
 from fencepost.frontends.pypto_pro.values import (
@@ -126,9 +126,8 @@ class Calls(Elements):
                 if mode not in ir.MODES:
                     raise Unreadable(f"{mode} is no mode of cross-core signals", given["sync_mode"])
                 lane = None
-                if mode == "UNICAST_BLOCK" and self.core == "cube" and isinstance(id_, ir.Int):
-                    lane = ir.Int(id_.value // 16, span=span) if 0 <= id_.value < 32 else None
-                    id_ = ir.Int(id_.value % 16, span=id_.span) if lane is not None else id_
+                if mode == "UNICAST_BLOCK" and self.core == "cube":
+                    id_, lane = self._unicast(id_, node)
                 make = ir.SetCross if name == "set_cross_core" else ir.WaitCross
                 self.emit(make(id_, pipe, mode, lane, span=span))
             case "sync_src" | "sync_dst":
@@ -147,6 +146,18 @@ class Calls(Elements):
             case _:
                 raise Unreadable(f"pl.system.{name} is not known", node)
         return None
+
+    def _unicast(self, id_: ir.Expr, node: ast.Call) -> tuple[ir.Expr, ir.Expr | None]:
+        """The id and the sub-core of a signal between the cube and one vector sub-core: ids from 16 mean sub-core 1."""
+        constant = self.context.constants.get(id_.name) if isinstance(id_, ir.Item) else None
+        items = constant.value if constant is not None and isinstance(constant.value, tuple) else (id_,)
+        lanes = {i.value // 16 for i in items if isinstance(i, ir.Int)}
+        if len(lanes) != 1 or not all(isinstance(i, ir.Int) for i in items):
+            raise Unreadable("the sub-core that this signal is for is not known", node)
+        (lane,) = lanes
+        if lane not in (0, 1):
+            return id_, None
+        return expressions.subtract(id_, ir.Int(16 * lane, span=id_.span), id_.span), ir.Int(lane, span=id_.span)
 
     def _id(self, given: dict[str, ast.expr], key: str, node: ast.Call) -> ir.Expr:
         if key not in given:

@@ -196,7 +196,8 @@ class _Writer:
                 body += copy.deepcopy(self._stage(number, calls[number], test))
         beats = ast.Call(syntax.name("<range>"), [ast.Constant(0), ast.Constant(self.depth - 1)], [])
         loop = syntax.at(ast.For(ast.Name(beat, ast.Store()), beats, [], []), self.loop)
-        loop.body = [*body, self._next_task()]
+        late = {s.core for s in self.stages if s.delay}
+        loop.body = [*body, *(syntax.section(core, [self._next_task()]) for core in sorted(late))]
         return [loop]
 
     def _stage(self, number: int, call: ast.Call, test: ast.expr | None) -> list[ast.stmt]:

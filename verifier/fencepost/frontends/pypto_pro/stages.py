@@ -43,6 +43,7 @@ class Facts:
     crossings: dict[str, Crossing] = field(default_factory=dict)
     arguments: dict[ir.Span, list[Value]] = field(default_factory=dict)
     slots: dict[str, int] = field(default_factory=dict)
+    problems: list[Unreadable] = field(default_factory=list)
 
 
 def is_marked(value: Value, mark: str) -> bool:
@@ -156,9 +157,13 @@ class _Probe(Lowering):
     def _ids(self, node: ast.expr | None) -> tuple[int, ...]:
         if node is None:
             return ()
-        found = integers(self.evaluate(node), "an event id", node)
-        if not found or not all(0 <= i <= 15 for i in found):
-            raise Unreadable("the ids of a tile group must be numbers from 0 to 15", node)
+        try:
+            found = integers(self.evaluate(node), "an event id", node)
+            if not found or not all(0 <= i <= 15 for i in found):
+                raise Unreadable("the ids of a tile group must be numbers from 0 to 15", node)
+        except Unreadable as problem:
+            self.facts.problems.append(problem)
+            return ()
         return found
 
 
@@ -166,7 +171,7 @@ def probe(source: Source, found: FoundKernel, stages: list[Stage], cores: Sequen
     """What reading the kernel without its pipeline tells about the stages.
 
     Raises:
-        Unreadable: tile groups with signals share memory.
+        Unreadable: tile groups with signals share memory, or their ids are not known.
     """
     facts = Facts()
     context = Context(source, found.node)
@@ -184,6 +189,8 @@ def probe(source: Source, found: FoundKernel, stages: list[Stage], cores: Sequen
             for operation in operations:
                 if stage.core == core and operation.span.via[:1] == (call,):
                     _note(facts, number, core, operation, found.scope)
+    if facts.problems:
+        raise facts.problems[0]
     order = {id(a): (a.stage, a.place) for a in facts.accesses}
     facts.accesses.sort(key=lambda a: order[id(a)])
     facts.accesses = [replace(a, place=i) for i, a in enumerate(facts.accesses)]
