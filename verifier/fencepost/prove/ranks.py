@@ -23,6 +23,7 @@ from fencepost.prove.terms import (
     const,
     disjoin,
     div,
+    eq,
     indicator,
     largest,
     le,
@@ -130,8 +131,10 @@ class Summation:
             if atom.kind != "choice" or atom.condition is None:
                 rest = rest + Lin(0, ((atom, k),))
                 continue
-            one, other = atom.terms
-            condition = atom.condition
+            condition, (one, other) = atom.condition, atom.terms
+            pinned = _pinned(condition, index, inside)
+            if pinned is not None:
+                condition, one, other = pinned[0], *((one, other) if pinned[1] else (other, one))
             difference = one - other
             if index not in condition.symbols:
                 parts = (self.before(t, index, inside.extended([c]), outside) for t, c in
@@ -141,7 +144,7 @@ class Summation:
             found: Lin | None = None
             found = self._at_point(condition, difference, index)
             if found is None and difference.value is not None:
-                counted = self.count(condition, index, outside)
+                counted = self.count(_settled(condition, inside), index, outside)
                 found = None if counted is None else counted * difference.value
             if found is None:
                 rest = rest + Lin(0, ((atom, k),))
@@ -285,6 +288,34 @@ def _solved(condition: Cond, index: str) -> Lin | None:
         return None
     slope, rest = _slope(condition.term, index)
     return None if slope not in (1, -1) or rest is None else rest * -slope
+
+
+def _settled(condition: Cond, inside: Known) -> Cond:
+    """A conjunction whose comparisons were used to simplify the rest."""
+    parts = _parts(condition)
+    plain = [p for p in parts if p.kind in ("le", "eq")]
+    rest = [p for p in parts if p.kind not in ("le", "eq")] + [p for p in plain if _composite(p)]
+    plain = [p for p in plain if not _composite(p)]
+    if not plain or not rest:
+        return condition
+    known = inside.extended(plain)
+    return conjoin((*plain, *map(known.cond, rest)))
+
+
+def _composite(condition: Cond) -> bool:
+    """Whether a comparison is about more than symbols."""
+    return condition.term is not None and any(a.kind not in ("symbol", "apply") for a, _ in condition.term.parts)
+
+
+def _pinned(condition: Cond, index: str, inside: Known) -> tuple[Cond, bool] | None:
+    """A comparison that holds on one trip only (True), or on all but one (False), with the equation of that trip."""
+    if condition.kind != "le" or condition.term is None or index not in condition.symbols:
+        return None
+    if inside.nonpositive(-condition.term):
+        return eq(condition.term), True
+    if inside.nonpositive(condition.term - 1):
+        return eq(condition.term - 1), False
+    return None
 
 
 def _slope(term: Lin, index: str) -> tuple[int, Lin | None]:

@@ -195,8 +195,8 @@ class Known(Substitution):
     def nonpositive(self, term: Lin) -> bool:
         """Whether the facts imply `term` <= 0."""
         high = self.bounds(term)[1]
-        if high is not None:
-            return high <= 0
+        if high is not None and high <= 0:
+            return True
         near = [f for f in self._forms if _share(f, term)]
         rests = [term - f for f in near]
         if any((high := self.bounds(rest)[1]) is not None and high <= 0 for rest in rests):

@@ -231,7 +231,19 @@ class Walker:
         if not any(p.kind == "or" for p in parts):
             return found
         kept = [p for p in parts if p.kind != "or"]
-        return conjoin((*kept, *(p for p in parts if p.kind == "or" and not self.oracle((*path, *kept), p))))
+        for part in (p for p in parts if p.kind == "or"):
+            if not self.oracle((*path, *kept), part):
+                kept.append(self._weakest((*path, *kept), part))
+        return conjoin(kept)
+
+    def _weakest(self, path: tuple[Cond, ...], condition: Cond) -> Cond:
+        """A disjunction without the cases that imply another one."""
+        cases = list(condition.parts)
+        for case in condition.parts:
+            others = [c for c in cases if c is not case]
+            if others and self.oracle((*path, case), disjoin(others)):
+                cases = others
+        return disjoin(cases)
 
     def _span(self, at: int) -> ir.Span:
         """Where the innermost loop around an instruction stands."""
