@@ -123,6 +123,8 @@ def issue(
             raise LimitReached(f"{program.agent} executes more than {limit:,} instructions")
         if kind == 0:  # Emit
             issued.append((i[1], i[2](v, e), None if i[3] is None else int(i[3](v, e))))
+        elif kind == 10:  # Emit with constant operands
+            issued.append(i[1])
         elif kind == 1:  # Next
             _, slot, index, bound, step, target = i
             at = v[index]
@@ -186,6 +188,8 @@ def _translate(key: _Key) -> tuple[list[tuple[Any, ...]], list[ir.Node]]:
     code: list[tuple[Any, ...]] = []
     for instruction in program.code:
         match instruction:
+            case Emit(site=site, arguments=arguments, task=None) if all(isinstance(a, ir.Int) for a in arguments):
+                code.append((10, (site, tuple(a.value for a in arguments if isinstance(a, ir.Int)), None)))
             case Emit(site=site, arguments=arguments, task=task):
                 operands = as_function("(" + "".join(f"{t.text(a)}, " for a in arguments) + ")")
                 code.append((0, site, operands, None if task is None else as_function(t.text(task))))
@@ -223,7 +227,8 @@ def as_function(text: str) -> Callable[..., Any]:
 class Translator:
     """Kernel IR expressions as Python source over the state `v` and the evaluator `e`.
 
-    Only integers and slot numbers enter the text, never a name from the input.
+    Only integers and slot numbers enter the text, never a name from the input.  The usual case is inline; what must be
+    noted is left to the evaluator.  `x7` holds the operand of the node at place 7.
     """
 
     compiled: Compiled
@@ -245,13 +250,18 @@ class Translator:
                 return self.text(self.compiled.scalars[name])
             case ir.Item(name=name, index=index):
                 values = "".join(f"{self.text(x)}, " for x in self.compiled.tuples[name])
-                return f"e.item(({values}), {self.text(index)}, {self.place(expr)})"
+                k, length = self.place(expr), len(self.compiled.tuples[name])
+                where = f"(x{k} := {self.text(index)})"
+                return f"(({values})[x{k}] if 0 <= {where} < {length} else e.item(({values}), x{k}, {k}))"
             case ir.Field(ring=ring, index=index, field=name):
                 base, size, fields = self.rings[ring]
                 at = base + size * fields.index(name)
                 return f"v[{at} + e.record({self.text(index)}, {size}, {self.place(expr)})]"
             case ir.Unary(op=op, operand=operand):
                 return f"({op} {self.text(operand)})"
+            case ir.Binary(op="%" | "//" as op, left=left, right=ir.Int(value=divisor)) if divisor > 0:
+                k, call = self.place(expr), "e.mod" if op == "%" else "e.div"
+                return f"(x{k} {op} {divisor} if (x{k} := {self.text(left)}) >= 0 else {call}(x{k}, {divisor}, {k}))"
             case ir.Binary(op="%" | "//" as op, left=left, right=right):
                 call = "e.mod" if op == "%" else "e.div"
                 return f"{call}({self.text(left)}, {self.text(right)}, {self.place(expr)})"
