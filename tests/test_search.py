@@ -233,6 +233,18 @@ def test_condition_without_a_loop_is_no_boundary() -> None:
     assert boundary(text) == {"302": False, "401": False}
 
 
+def test_values_for_which_the_loop_does_not_run_do_not_count() -> None:
+    text = """
+        kernel rest(n):
+            assume n >= 0
+
+            section cube:
+                for t in range(block, n):
+                    set_cross_core 0 @ FIX
+    """
+    assert boundary(text) == {"302": False, "401": False, "402": False}
+
+
 def test_failure_from_some_trip_on_is_no_boundary() -> None:
     assert boundary(SENDS) == {"402": False}
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from fencepost import ir
@@ -22,12 +21,14 @@ from fencepost.diagnose.roles import Protocol
 from fencepost.diagnose.signals import explored
 from fencepost.diagnose.slots import swapped
 from fencepost.facts import Fact
-from fencepost.findings import Row, Severity, Undecided, Witness
+from fencepost.findings import Row, Severity, Undecided
 from fencepost.model.executor import LimitReached, Run, run
-from fencepost.model.functions import Point, show
-from fencepost.model.inputs import loop_inputs, units
+from fencepost.model.functions import Point
+from fencepost.model.inputs import units
 from fencepost.model.program import Compiled, ModelError, compile_kernel
-from fencepost.model.shapes import AXIS, TABLES, Shape, allowed, bounds, candidates, smaller, uses_functions
+from fencepost.model.shapes import AXIS, TABLES, Shape, allowed, candidates, smaller, uses_functions
+from fencepost.neighbours import longer, nearest, reductions, samples, scaled, tails
+from fencepost.outcome import Kind, Outcome, Seen
 
 _LIMIT = 60_000  # instructions per agent and shape
 _PER_SHAPE, _PER_NODE = 50, 4  # what a run costs beside its operations, and a new kernel per node of its IR
@@ -41,66 +42,8 @@ _SHRINK = 60_000  # operations to make one candidate of the prover small
 _DIAGNOSES = 16
 _SWAPS = 8  # clean shapes looked at for silent tile swaps
 _CONTESTS = 8  # shapes whose schedules are explored
-_TAIL, _TAIL_LENGTH = 21, 12  # large values: far beyond any depth, and one of each residue up to 12
 
-Kind = Literal["hang", "leftover", "other"]
 Judgement = Literal["fails", "clean", "excluded", "too long"]
-
-
-@dataclass(slots=True)
-class Seen:
-    """One fact with the smallest shape that shows it, and the runs on that shape.
-
-    `boundary`: it does not happen for infinitely many larger trip counts.
-    """
-
-    fact: Fact
-    shape: Shape
-    runs: list[Run]
-    boundary: bool = False
-
-    @property
-    def witness(self) -> Witness | None:
-        if self.fact.static:
-            return None
-        one = self.runs[0]
-        functions = tuple((show(point), value) for point, value in sorted(one.functions.items()))
-        return Witness(tuple(zip(one.compiled.parameters, one.values, strict=True)), functions)
-
-    @property
-    def kind(self) -> Kind:
-        """What the fault is as far as boundary trips are concerned."""
-        kinds = {fault[0] for fault in self.fact.faults if isinstance(fault, tuple)}
-        if "blocked" in kinds:
-            return "hang"
-        return "leftover" if kinds & {"leftover", "phase", "message"} else "other"
-
-
-@dataclass(slots=True)
-class Outcome:
-    """What a search saw.
-
-    `tried` shapes ran, `clean` of them without a fault; `hung` is the smallest that does not end.  `exhausted` is True
-    if every shape of interest was run.  `undecided` says what the runs left open.
-    """
-
-    facts: list[Seen] = field(default_factory=list)
-    tried: int = 0
-    clean: int = 0
-    largest: tuple[int, ...] = ()
-    hung: Shape | None = None
-    exhausted: bool = False
-    peaks: dict[str, int] = field(default_factory=dict)
-    undecided: list[Undecided] = field(default_factory=list)
-
-    @property
-    def boundary(self) -> dict[Kind, Shape]:
-        """The kinds of failure that only boundary trips show, each with its smallest shape."""
-        found: dict[Kind, Shape] = {}
-        for seen in self.facts:
-            if seen.boundary and (seen.kind not in found or seen.shape.size < found[seen.kind].size):
-                found[seen.kind] = seen.shape
-        return found
 
 
 class Search:
@@ -134,6 +77,7 @@ class Search:
         self.family_of: dict[str, Hashable] = {}
         self._candidates: list[tuple[int, ...]] | None = None
         self._signatures: dict[Shape, Signature | None] = {}
+        self._sizes: dict[Shape, int] = {}
         self._kept: tuple[Shape, list[Run] | None] | None = None
 
     # ------------------------------------------------------------------------------------------------ phases
@@ -141,8 +85,8 @@ class Search:
     def quick(self) -> Outcome:
         """Run the smallest shapes: every parameter at its smallest values, alone and together."""
         ordered = self.candidates
-        equal = [tuple(_near(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
-        equal += [self._scaled(k) for k in (1, 2)]
+        equal = [tuple(nearest(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
+        equal += [scaled(self.compiled, k) for k in (1, 2)]
         rows = [*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)]
         complete = self._run(rows, TABLES[:_QUICK_TABLES])
         self.finished = complete and len(ordered) <= _QUICK and not self.functions
@@ -184,11 +128,6 @@ class Search:
             self._complete(small)
             self._one(small)
         return "fails"
-
-    def _scaled(self, k: int) -> tuple[int, ...]:
-        """Every parameter at k of its largest units (or at k)."""
-        counts = (k * max(self.units.get(p, (1,))) for p in self.compiled.parameters)
-        return tuple(_near(self.compiled, p, n) for p, n in zip(self.compiled.parameters, counts, strict=True))
 
     @property
     def candidates(self) -> list[tuple[int, ...]]:
@@ -252,7 +191,7 @@ class Search:
         improved = True
         while improved:
             improved = False
-            for smaller_one in _reductions(shape):
+            for smaller_one in reductions(shape):
                 if fails(smaller_one):
                     shape, improved = smaller_one, True
                     break
@@ -290,8 +229,12 @@ class Search:
             if runs is None:
                 self._signatures[shape] = None
             else:
-                self._signatures[shape] = signature(runs) | self.silent.faults(runs[0])
+                self._note(shape, runs)
         return self._signatures[shape]
+
+    def _note(self, shape: Shape, runs: list[Run]) -> None:
+        self._signatures[shape] = signature(runs) | self.silent.faults(runs[0])
+        self._sizes[shape] = sum(len(ops) for ops in runs[0].issued.values())
 
     def _one(self, shape: Shape) -> list[Run] | None:
         """Run one shape and record its outcome."""
@@ -313,10 +256,9 @@ class Search:
         if self.tried == 1:
             for fact in (*static(self.compiled.kernel, runs[0]), *rings(runs[0])):
                 self._add(fact, shape, runs[0])
-        shown = self._signatures.get(shape)
-        if shown is None:
-            shown = self._signatures[shape] = signature(runs) | self.silent.faults(runs[0])
-        faults = shown | self._contested(runs)
+        if self._signatures.get(shape) is None:
+            self._note(shape, runs)
+        faults = (self._signatures[shape] or frozenset()) | self._contested(runs)
         if not faults:
             self.clean += 1
             if self.clean <= _SWAPS:
@@ -369,25 +311,19 @@ class Search:
 
     def _larger(self, shape: Shape) -> Run | None:
         """A run in which every loop has trips, to see what a channel is for."""
-        steps = (max(self.units.get(p, (1,))) for p in self.compiled.parameters)
-        values = tuple(v + 4 * step for v, step in zip(shape.values, steps, strict=True))
-        if not values or not allowed(self.compiled, values, shape.table()):
-            return None
-        runs = self.execute(self.compiled, Shape(values, shape.default, shape.seed, shape.functions), "repair")
+        larger = longer(self.compiled, shape, 4)
+        runs = None if larger is None else self.execute(self.compiled, larger, "repair")
         return None if runs is None else runs[0]
 
     def _runner(self, witness: Shape) -> Runner:
         """Runs an edited kernel on the witness and on a few other shapes."""
-        scaled = Shape(self._scaled(2), witness.default, witness.seed, witness.functions)
-        samples = [witness, *_samples(self.compiled, witness)]
-        if scaled not in samples and allowed(self.compiled, scaled.values, scaled.table()):
-            samples.append(scaled)
+        around = [witness, *samples(self.compiled, witness)]
 
         def runner(kernel: ir.Kernel) -> Iterator[list[Run]]:
             self._afford(kernel)
             self.spent["repair"] += _PER_NODE * self.nodes
             compiled = compile_kernel(kernel)
-            for shape in samples:
+            for shape in around:
                 self._afford(kernel)
                 runs = self.execute(compiled, shape, "repair")
                 if runs is None:
@@ -428,43 +364,18 @@ class Search:
         if fact.static or not fact.faults or fact.severity not in (None, Severity.ERROR):
             return False
         families = self._left(fact.faults)
-        for tail in self._tails(shape):
-            for larger in tail:
-                found = self.faults(larger, "tail") if self.spent["tail"] <= _TAILS else None
-                if found is None or any(_word(f) == "blocked" for f in found):
-                    continue
-                if not fact.faults & found and not families & self._left(found):
-                    return True
+        for larger in tails(self.compiled, shape):
+            found = self.faults(larger, "tail") if self.spent["tail"] <= _TAILS else None
+            if found is None or any(_word(f) == "blocked" for f in found):
+                continue
+            runs_more = self._sizes[larger] > self._sizes[shape]  # a loop has more trips
+            if runs_more and not fact.faults & found and not families & self._left(found):
+                return True
         return False
 
     def _left(self, faults: Signature) -> set[Hashable]:
         """The families of the channels with signals left."""
         return {self.family_of[str(f[1])] for f in faults if isinstance(f, tuple) and f[0] == "leftover"}
-
-    def _tails(self, shape: Shape) -> Iterator[list[Shape]]:
-        """Large values of each parameter of a trip count, and of the unknown functions.
-
-        Everything else is unchanged, or the other loops have at least one trip.
-        """
-        trips = loop_inputs(self.compiled)
-        ones = tuple(
-            max(value, one) if p in trips else value
-            for p, value, one in zip(self.compiled.parameters, shape.values, self._scaled(1), strict=True)
-        )
-        for i, parameter in enumerate(self.compiled.parameters):
-            low, high = bounds(self.compiled, parameter)
-            if high is not None or parameter not in trips:
-                continue
-            step = max(self.units.get(parameter, (1,)))
-            start = max((low or 0) + _TAIL * step, shape.values[i] + 8 * step)
-            large = range(start, start + _TAIL_LENGTH * step, step)
-            bases = dict.fromkeys((shape.values, ones))
-            rows = dict.fromkeys((*base[:i], v, *base[i + 1 :]) for base in bases for v in large)
-            tail = [Shape(row, shape.default, shape.seed, shape.functions) for row in rows]
-            yield [s for s in tail if allowed(self.compiled, s.values, s.table())]
-        if trips - set(self.compiled.parameters):
-            tail = [Shape(shape.values, v) for v in range(_TAIL, _TAIL + _TAIL_LENGTH)]
-            yield [s for s in tail if allowed(self.compiled, s.values, s.table())]
 
 
 def _word(fault: Hashable) -> str:
@@ -475,42 +386,4 @@ def _size(values: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     return sum(map(abs, values)), values
 
 
-def _near(compiled: Compiled, parameter: str, k: int) -> int:
-    """The k-th value of a parameter from its smallest absolute value on."""
-    low, high = bounds(compiled, parameter)
-    value = (max(low, 0) if low is not None else min(0, high) if high is not None else 0) + k
-    return value if high is None else min(value, high)
-
-
-def _reductions(shape: Shape) -> Iterator[Shape]:
-    """Smaller shapes, boldest first."""
-    for i, value in enumerate(shape.values):
-        for new in dict.fromkeys((0, value // 2, value - 1 if value > 0 else value + 1)):
-            if abs(new) < abs(value):
-                yield Shape(
-                    (*shape.values[:i], new, *shape.values[i + 1 :]), shape.default, shape.seed, shape.functions
-                )
-    if shape.functions:
-        for default, seed in TABLES:
-            yield Shape(shape.values, default, seed)
-        for i, (point, value) in enumerate(shape.functions):
-            for new in dict.fromkeys((0, 1, value // 2, value - 1 if value > 0 else value + 1)):
-                if abs(new) < abs(value):
-                    functions = (*shape.functions[:i], (point, new), *shape.functions[i + 1 :])
-                    yield Shape(shape.values, shape.default, shape.seed, functions)
-
-
-def _samples(compiled: Compiled, witness: Shape) -> list[Shape]:
-    """A few shapes beside the witness on which a repaired kernel must be clean too."""
-    rows = [tuple(v + 4 for v in witness.values)]
-    rows += [tuple(max(v, extra) for v in witness.values) for extra in (1, 2, 3, 5)]
-    rows += [tuple(_near(compiled, p, k) for p in compiled.parameters) for k in (0, 1, 2)]
-    found: list[Shape] = []
-    for values in dict.fromkeys(rows):
-        shape = Shape(values, witness.default, witness.seed, witness.functions)
-        if values != witness.values and allowed(compiled, values, shape.table()):
-            found.append(shape)
-    return found
-
-
-__all__ = ["Outcome", "Search", "Seen"]
+__all__ = ["Kind", "Outcome", "Search", "Seen"]

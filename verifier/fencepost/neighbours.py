@@ -1,0 +1,91 @@
+"""Neighbours: which shapes around a failing one tell something about the failure?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fencepost.model.inputs import loop_inputs, units
+from fencepost.model.program import Compiled
+from fencepost.model.shapes import TABLES, Shape, allowed, bounds
+
+_TAIL, _TAIL_LENGTH = 21, 12  # large values: far beyond any depth, and one of each residue up to 12
+
+
+def nearest(compiled: Compiled, parameter: str, k: int) -> int:
+    """The k-th value of a parameter from its smallest absolute value on."""
+    low, high = bounds(compiled, parameter)
+    value = (max(low, 0) if low is not None else min(0, high) if high is not None else 0) + k
+    return value if high is None else min(value, high)
+
+
+def reductions(shape: Shape) -> Iterator[Shape]:
+    """Smaller shapes, boldest first."""
+    for i, value in enumerate(shape.values):
+        for new in dict.fromkeys((0, value // 2, value - 1 if value > 0 else value + 1)):
+            if abs(new) < abs(value):
+                yield Shape(
+                    (*shape.values[:i], new, *shape.values[i + 1 :]), shape.default, shape.seed, shape.functions
+                )
+    if shape.functions:
+        for default, seed in TABLES:
+            yield Shape(shape.values, default, seed)
+        for i, (point, value) in enumerate(shape.functions):
+            for new in dict.fromkeys((0, 1, value // 2, value - 1 if value > 0 else value + 1)):
+                if abs(new) < abs(value):
+                    functions = (*shape.functions[:i], (point, new), *shape.functions[i + 1 :])
+                    yield Shape(shape.values, shape.default, shape.seed, functions)
+
+
+def samples(compiled: Compiled, witness: Shape) -> list[Shape]:
+    """A few shapes beside the witness on which a repaired kernel must be clean too."""
+    rows = [tuple(v + 4 for v in witness.values)]
+    rows += [tuple(max(v, extra) for v in witness.values) for extra in (1, 2, 3, 5)]
+    rows += [tuple(nearest(compiled, p, k) for p in compiled.parameters) for k in (0, 1, 2)]
+    rows.append(scaled(compiled, 2))
+    found: list[Shape] = []
+    for values in dict.fromkeys(rows):
+        shape = Shape(values, witness.default, witness.seed, witness.functions)
+        if values != witness.values and allowed(compiled, values, shape.table()):
+            found.append(shape)
+    return found
+
+
+def scaled(compiled: Compiled, k: int) -> tuple[int, ...]:
+    """Every parameter at k of its largest units (or at k)."""
+    steps = units(compiled)
+    return tuple(nearest(compiled, p, k * max(steps.get(p, (1,)))) for p in compiled.parameters)
+
+
+def longer(compiled: Compiled, shape: Shape, trips: int) -> Shape | None:
+    """The shape with `trips` more units of every parameter, if the assumes allow it."""
+    steps = units(compiled)
+    pairs = zip(compiled.parameters, shape.values, strict=True)
+    found = Shape(
+        tuple(v + trips * max(steps.get(p, (1,))) for p, v in pairs), shape.default, shape.seed, shape.functions
+    )
+    return found if found.values and allowed(compiled, found.values, found.table()) else None
+
+
+def tails(compiled: Compiled, shape: Shape) -> Iterator[Shape]:
+    """Large values of each parameter of a trip count, and of the unknown functions of one.
+
+    Everything else is unchanged, or the other loops have at least one trip.
+    """
+    trips, steps = loop_inputs(compiled), units(compiled)
+    ones = tuple(
+        max(value, one) if p in trips else value
+        for p, value, one in zip(compiled.parameters, shape.values, scaled(compiled, 1), strict=True)
+    )
+    found: list[Shape] = []
+    for i, parameter in enumerate(compiled.parameters):
+        low, high = bounds(compiled, parameter)
+        if high is not None or parameter not in trips:
+            continue
+        step = max(steps.get(parameter, (1,)))
+        start = max((low or 0) + _TAIL * step, shape.values[i] + 8 * step)
+        large = range(start, start + _TAIL_LENGTH * step, step)
+        rows = dict.fromkeys((*base[:i], v, *base[i + 1 :]) for base in (shape.values, ones) for v in large)
+        found += (Shape(row, shape.default, shape.seed, shape.functions) for row in rows)
+    if trips - set(compiled.parameters):
+        found += (Shape(shape.values, v) for v in range(_TAIL, _TAIL + _TAIL_LENGTH))
+    yield from (s for s in found if allowed(compiled, s.values, s.table()))
