@@ -119,6 +119,64 @@ with pl.section_vector():
     assert section(kernel)[1].strip() == "load x <- w[i % 4] @ MTE2"
 
 
+def test_a_base_that_all_accesses_share_does_not_matter() -> None:
+    body = (
+        TILES
+        + """
+core = pl.get_block_idx() // pl.get_subblock_num()
+with pl.section_cube():
+    for i in pl.range(a.shape[0]):
+        row = core * 512 + i % 2 * 64
+        pl.store(w, c, [row, 0])
+with pl.section_vector():
+    for i in pl.range(a.shape[0]):
+        pl.load(x, w, [core * 512 + 64, 0])
+"""
+    )
+    kernel = lowered(program(body, parameters=WORK))
+    assert "buffer w[2] in GM" in head(kernel)
+    assert section(kernel, "cube")[1].strip() == "store w[i % 2] <- c @ FIX"
+    assert section(kernel)[1].strip() == "load x <- w[1] @ MTE2"
+
+
+def test_regions_without_a_known_number() -> None:
+    body = (
+        TILES
+        + """
+with pl.section_cube():
+    for i in pl.range(a.shape[0]):
+        row = i * 64
+        pl.store(w, c, [row, 0])
+with pl.section_vector():
+    for i in pl.range(a.shape[0]):
+        pl.load(x, w, [i * 64, 0])
+"""
+    )
+    text = program(body, parameters=WORK.replace("[256, 64]", "[pl.DYNAMIC, 64]"))
+    kernel = lowered(text)
+    assert "buffer w[8] in GM" in head(kernel)
+    assert section(kernel, "cube")[1].strip() == "store w[i % 8] <- c @ FIX"
+    assert "regions of w that lie 8 apart are taken as one" in notes(text)
+
+
+def test_a_definition_counts_only_where_it_is_sure() -> None:
+    body = (
+        TILES
+        + """
+with pl.section_cube():
+    row = 0
+    for i in pl.range(a.shape[0]):
+        if i % 3 == 0:
+            row = i % 4 * 64
+        pl.store(w, c, [row, 0])
+with pl.section_vector():
+    pl.load(x, w, [64, 0])
+"""
+    )
+    kernel = lowered(program(body, parameters=WORK))
+    assert section(kernel, "cube")[-1].strip() == "store w[row // 64] <- c @ FIX"
+
+
 def test_views_and_pointers_of_a_tensor() -> None:
     body = (
         TILES

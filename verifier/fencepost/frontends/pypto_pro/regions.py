@@ -14,9 +14,11 @@ from fencepost import ir
 from fencepost.frontends.pypto_pro.context import Context, Core, TensorAccess
 from fencepost.frontends.pypto_pro.expressions import add, divide, from_linear, linear, modulo, multiply, subtract
 from fencepost.frontends.pypto_pro.facts import BOTH, Facts
+from fencepost.frontends.pypto_pro.reaching import Known, definitions
 from fencepost.frontends.pypto_pro.simplify import Body, map_statements, statements
 
 _MAX_SLOTS = 1024
+_WRAP = 8  # slots of a tensor whose regions cannot be counted
 _BUILD = {"+": add, "-": subtract, "*": multiply, "//": divide, "%": modulo}
 _ZERO = ir.Int(0)
 
@@ -56,6 +58,8 @@ class Regions:
     def __init__(self, context: Context, bodies: Mapping[Core, Body]) -> None:
         self.context = context
         self.facts = {c: Facts.of(b, context.constants.values(), c == "vector") for c, b in bodies.items()}
+        wanted = {i for i, places in context.accesses.items() if places}
+        self.known = {c: definitions(b, lambda s: id(s) in wanted) for c, b in bodies.items()}
         self.uses: dict[str, list[Use]] = {}
         self.shares: dict[tuple[int, str], Share] = {}
         for core, body in bodies.items():
@@ -163,8 +167,8 @@ class Regions:
             return None
         axis = _Axis(max(sizes), 1)
         highest: int | None = 0
-        for number, (use, extent) in enumerate(zip(uses, extents, strict=True)):
-            coordinate = use.where.coordinates[dimension]
+        coordinates, moved = self._relative(uses, dimension)
+        for number, (use, extent, coordinate) in enumerate(zip(uses, extents, coordinates, strict=True)):
             if coordinate is None:
                 return None
             placed = self._place(use, coordinate, extent if extent is not None else axis.size, axis.size)
@@ -177,7 +181,7 @@ class Regions:
             reach = self.facts[use.core].highest(tile)
             highest = None if highest is None or reach is None else max(highest, reach)
         sizes_known = {u.where.shape[dimension] for u in uses if dimension < len(u.where.shape)}
-        length = sizes_known.pop() if len(sizes_known) == 1 else None
+        length = sizes_known.pop() if len(sizes_known) == 1 and not moved else None
         if length is not None:
             axis.count = max((length + axis.size - 1) // axis.size, 1)
             if highest is not None:
@@ -185,15 +189,43 @@ class Regions:
         elif highest is not None:
             axis.count = highest + 1
         else:
-            return None
+            axis.count = _WRAP
+            axis.tiles = {n: modulo(tile, ir.Int(_WRAP), ir.NOWHERE) for n, tile in axis.tiles.items()}
+            self.context.assume(f"regions of {uses[0].where.name} that lie {_WRAP} apart are taken as one")
         return axis
+
+    def _relative(self, uses: list[Use], dimension: int) -> tuple[list[ir.Expr | None], bool]:
+        """The coordinates without what all of them have in common, and whether that is anything."""
+        found: list[ir.Expr | None] = []
+        for use in uses:
+            coordinate = use.where.coordinates[dimension]
+            found.append(None if coordinate is None else self._expanded(use, coordinate))
+        forms = [linear(c) for c in found if c is not None]
+        if not forms:
+            return found, False
+        common = {
+            atom
+            for atom, factor in forms[0][0].items()
+            if self._steady(atom)
+            and not any(isinstance(n, ir.Name) and n.id == "sub" for n in ir.walk(atom))
+            and all(terms.get(atom) == factor for terms, _ in forms)
+        }
+        if not common:
+            return found, False
+        relative: list[ir.Expr | None] = []
+        for coordinate in found:
+            if coordinate is not None:
+                terms, constant = linear(coordinate)
+                kept = {a: f for a, f in terms.items() if a not in common}
+                coordinate = from_linear((kept, constant), coordinate.span)
+            relative.append(coordinate)
+        return relative, True
 
     def _place(
         self, use: Use, coordinate: ir.Expr, extent: int, size: int
     ) -> tuple[ir.Expr, tuple[ir.Expr, int] | None] | None:
         """The tile that an access lies in, and its share of it (share, of how many)."""
         facts = self.facts[use.core]
-        coordinate = self._expanded(coordinate, facts)
         terms, constant = linear(coordinate)
         whole: dict[ir.Expr, int] = {}
         rest: dict[ir.Expr, int] = {}
@@ -222,15 +254,20 @@ class Regions:
             return tile, (ir.Name("sub", span=span), 2)
         return None
 
-    def _expanded(self, expr: ir.Expr, facts: Facts, depth: int = 6) -> ir.Expr:
-        """The expression with scalars of one steady value replaced by it."""
+    def _expanded(self, use: Use, expr: ir.Expr) -> ir.Expr:
+        """The expression as it stands at a use, with scalars replaced by what they are defined as."""
+        return self._replaced(expr, self.facts[use.core], self.known[use.core].get(id(use.operation), {}), 6)
+
+    def _replaced(self, expr: ir.Expr, facts: Facts, known: Known, depth: int) -> ir.Expr:
         match expr:
-            case ir.Name(id=name) if depth and name not in facts.loops and name not in facts.opaque:
-                given = facts.values.get(name, [])
+            case ir.Name(id=name) if depth:
+                if name in known:
+                    return self._replaced(known[name], facts, known, depth - 1)
+                given = facts.values.get(name, []) if name not in facts.loops and name not in facts.opaque else []
                 if len({g.value for g in given}) == 1 and self._steady(given[0].value):
-                    return self._expanded(given[0].value, facts, depth - 1)
+                    return self._replaced(given[0].value, facts, {}, depth - 1)
             case ir.Binary(op=op, left=left, right=right):
-                a, b = self._expanded(left, facts, depth), self._expanded(right, facts, depth)
+                a, b = self._replaced(left, facts, known, depth), self._replaced(right, facts, known, depth)
                 return _BUILD[op](a, b, expr.span)
         return expr
 
@@ -292,7 +329,7 @@ class Regions:
             if coordinate is None:
                 result = None
                 continue
-            terms, _ = linear(self._expanded(coordinate, facts))
+            terms, _ = linear(self._expanded(use, coordinate))
             step = terms.pop(ir.Name("sub"), 0)
             if any(facts.depends(atom) for atom in terms) or (step and extent is None):
                 result = None
