@@ -17,7 +17,7 @@ from fencepost.prove.expressions import smt_name
 from fencepost.prove.hops import Hops, Search, Spot, Template
 from fencepost.prove.kernels import Closed
 from fencepost.prove.obligations import Obligation, Order, Source
-from fencepost.prove.routes import Guide
+from fencepost.prove.routes import Guide, Pair
 from fencepost.prove.runs import ConcreteRun, Step
 from fencepost.prove.solver import Verdict
 from fencepost.prove.terms import Cond, conjoin, disjoin, le, negate, symbol
@@ -160,22 +160,21 @@ class Discharger:
 
     def _source(self, obligation: Obligation, source: Source) -> Outcome:
         reader = named(source.reader, "a", self.kernel.sums)
-        routes: dict[Route, None] = {}
+        pairs: dict[Event, list[Pair]] = {}
         for run in self.guide.runs:
-            self._writers(source, run, routes)
+            self._writers(source, run, pairs)
+        found = self._suggested(source, pairs)
         known, number = self.kernel.assumed.extended([reader.domain]), self.hops.numbered(reader)
         for _ in range(_ROUNDS):
             search = Search("z")
-            found = tuple(routes)
             served = [known.cond(self._served(source, reader, route, search)) for route in found]
             text, verdict = self.ask([reader.domain, number, negate(disjoin(served)), *search.facts])
-            if verdict.answer != "sat":
-                break
-            model = self.run(self.candidate(verdict))
+            model = self.run(self.candidate(verdict)) if verdict.answer == "sat" else None
             if model is None:
                 break
-            self._writers(source, model, routes)
-            if len(routes) == len(found):
+            self._writers(source, model, pairs)
+            before, found = found, self._suggested(source, pairs)
+            if found == before:
                 break
         return self._outcome(obligation, text, verdict, found)
 
@@ -185,9 +184,8 @@ class Discharger:
         met = source.relation(reader, writer)
         return conjoin((exists, met, self.hops.holds(route.template, writer, reader, search)))
 
-    def _writers(self, source: Source, run: ConcreteRun, routes: dict[Route, None]) -> None:
+    def _writers(self, source: Source, run: ConcreteRun, pairs: dict[Event, list[Pair]]) -> None:
         """For every read of a run, a write of its slot that comes before it."""
-        chosen: dict[Event, list[tuple[Step, Step]]] = {}
         relations = {w: self._relation(source, w) for w in source.writers}
         for read in run.executions(source.reader):
             best: tuple[tuple[bool, bool, int], Step] | None = None
@@ -199,18 +197,19 @@ class Discharger:
                             best = merit, write
                         break
             if best is not None:
-                chosen.setdefault(best[1].event, []).append((read, best[1]))
-        for writer, pairs in chosen.items():
-            seen = [(r, w, run) for r, w in pairs]
-            for read, write in pairs:
+                pairs.setdefault(best[1].event, []).append((read, best[1], run))
+
+    def _suggested(self, source: Source, pairs: dict[Event, list[Pair]]) -> tuple[Route, ...]:
+        """Where reads find their writes, and how these come before."""
+        routes: dict[Route, None] = {}
+        for writer, seen in pairs.items():
+            same = all(r.indices == w.indices for r, w, _ in seen)
+            for read, write, run in seen:
                 template = self.guide.template(run, write, read)
-                if template is None:
-                    continue
-                if all(r.indices == w.indices for r, w in pairs):
-                    spot = Spot(writer, "same")
-                else:
-                    spot = self.guide.relation(seen, run, read, write)
-                routes[Route(writer, source.reader, template, spot)] = None
+                if template is not None:
+                    spot = Spot(writer, "same") if same else self.guide.relation(seen, run, read, write)
+                    routes[Route(writer, source.reader, template, spot)] = None
+        return tuple(routes)
 
     def _relation(self, source: Source, writer: Event) -> Matcher:
         reader, there = pair(source.reader, writer, self.kernel.sums)

@@ -31,7 +31,7 @@ from fencepost.prove.terms import (
     symbol,
 )
 
-Find = Literal["same", "next", "previous", "shift", "first", "last", "mirror", "partner"]
+Find = Literal["same", "next", "previous", "shift", "first", "last", "mirror", "partner", "count"]
 Kind = Literal["match", "lock", "issue", "drain", "meet", "phase", "message", "credit"]
 
 
@@ -44,14 +44,18 @@ class Spot:
     """Where to find an execution of an event, seen from another one.
 
     "same": the same indices.  "next", "previous": its first execution from here on, its last one before (of one agent).
-    "shift": the execution whose number is `offset` more than the number of this one.  "first" and "last": number
+    "shift": the execution whose number is `offset` more than the number of this one, more by all executions of `plus`
+    and fewer by all of `minus`, for what runs through several loops on one side.  "first" and "last": number
     `offset` from its start or end.  "mirror": as far from its end as this one is from its own, plus `offset`.
-    "partner": the execution that takes this one's signal, whichever it is.
+    "partner": the execution that takes this one's signal, whichever it is.  "count": the same, where it is enough to
+    know, by counting, that it comes before the end of the path.
     """
 
     event: Event
     find: Find
     offset: int = 0
+    plus: Event | None = None
+    minus: Event | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +155,9 @@ class Hops:
                 return self.total(spot.event) - 1 - spot.offset
             case "mirror":
                 return self.total(spot.event) - self.total(here.event) + here.count(here.event.key) + spot.offset
-        return here.count(here.event.key) + spot.offset
+        rank = here.count(here.event.key) + spot.offset
+        rank = rank if spot.plus is None else rank + self.total(spot.plus)
+        return rank if spot.minus is None else rank - self.total(spot.minus)
 
     def _solved(self, event: Event, rank: Lin) -> tuple[Lin, ...] | None:
         """The index of a single loop at which an event has this number, if the number is linear in the index."""
@@ -195,12 +201,29 @@ class Hops:
             else:
                 source, exists, later = self.find(hop.source, here, search)
                 needed += [exists, self._follows(here, source) if later else self.reached(here, source)]
+            if hop.target.find == "count":
+                return conjoin((*needed, self.counted(source, other)))
             target, exists, _ = self.find(hop.target, source, search)
             needed += [exists, self.hop(hop.kind, source, target)]
             here = target
         strictly = bool(template) and not own_token and template[-1].kind in _TOKENS
         needed.append(self.reached(here, other, strictly or not template))
         return conjoin(needed)
+
+    def counted(self, source: Instance, end: Instance) -> Cond:
+        """Whether the wait that takes the source's signal comes before `end`, on its pipe or on S."""
+        found = []
+        for channel in dict.fromkeys(n for _, effect in source.event.cases for n in effect.sets):
+            if self.arrives(channel, end.event):
+                given = source.cond(source.event.when("sets", channel))
+                late = lt(source.count(("set", channel)), end.count(("wait", channel)))
+                found.append(conjoin((given, late)))
+        return disjoin(found)
+
+    def arrives(self, channel: int, end: Event) -> bool:
+        """Whether all waits of a channel are on the pipe of `end` or on S, in its program."""
+        waits = [e for e in self.kernel.traces[end.agent].events if e.can("waits", channel)]
+        return bool(waits) and all(e.pipe == end.pipe or e.pipe[1] == "S" for e in waits)
 
     @staticmethod
     def _follows(here: Instance, there: Instance) -> Cond:

@@ -14,7 +14,9 @@ from fencepost.prove.expressions import Env, Key, State
 from fencepost.prove.ranks import Summation
 from fencepost.prove.rewrite import Known, Replacement, Substitution
 from fencepost.prove.rings import Anything, Base, RingState, Rolling, roll
-from fencepost.prove.terms import ZERO, Lin, apply, choose, eq, le, mod, symbol
+from fencepost.prove.terms import ZERO, Lin, apply, choose, const, eq, le, mod, symbol
+
+_LARGEST = 16  # the largest size of a cursor that is wrapped by hand
 
 
 @dataclass(slots=True)
@@ -123,7 +125,7 @@ class Recurrences:
         elif name not in (after + own).symbols and self.loop.index not in (after + own).symbols:
             self.solved[slot] = choose(eq(mod(index, 2)), entry, after + own - entry)
         else:
-            return self._cyclic(name, slot, after, entry)
+            return self._cyclic(name, slot, after, entry) or self._wrapped(name, slot, after, entry)
         return True
 
     def _cyclic(self, name: str, slot: int, after: Lin, entry: Lin) -> bool:
@@ -139,12 +141,32 @@ class Recurrences:
         grown = plain - symbol(name)
         if name in grown.symbols:
             return False
+        self._modulo(slot, entry, grown, size)
+        return True
+
+    def _wrapped(self, name: str, slot: int, after: Lin, entry: Lin) -> bool:
+        """A cursor by hand: one more, and back to 0 at a constant."""
+
+        def at(k: int) -> Lin:
+            return Substitution({name: const(k)}, self.summation.sums.rebuild).lin(after)
+
+        grown = at(0)
+        for size in range(2, _LARGEST + 1):
+            top = size - 1
+            if at(top) == const(top) - grown * top:
+                self._modulo(slot, entry, grown, size)
+                return True
+            if at(top) != grown + top:
+                return False
+        return False
+
+    def _modulo(self, slot: int, entry: Lin, grown: Lin, size: int) -> None:
+        """The value grows by `grown` on every trip, modulo `size`."""
         form = mod(entry + self._sum(grown), size)
         low, high = self.outside.bounds(entry)
         if not self.guessing and (low is None or high is None or low < 0 or high >= size):
             form = choose(le(-symbol(self.loop.index) + 1), form, entry)
         self.solved[slot] = form
-        return True
 
     def _sum(self, body: Lin) -> Lin:
         return self.summation.before(body, self.loop.index, self.inside, self.outside)

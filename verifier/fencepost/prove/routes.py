@@ -8,7 +8,7 @@ be right; `hops` states what they claim.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fencepost.model.functions import FunctionTable
 from fencepost.model.shapes import allowed
@@ -74,7 +74,18 @@ class Guide:
                 end = self.partner(kind, run, source, target)
             hops.append(Hop(kind, start, end))
             here = target
+        if hops and self._countable(hops[-1], other.event):
+            hops[-1] = replace(hops[-1], target=Spot(hops[-1].target.event, "count"))
         return tuple(hops)
+
+    @staticmethod
+    def _countable(hop: Hop, end: Event) -> bool:
+        """Whether the last signal of a path is better counted than found."""
+        event, find = hop.target.event, hop.target.find
+        hidden = find == "partner" or (len(event.loops) > 1 and find != "same")
+        return (
+            hop.kind == "match" and hidden and event.agent == end.agent and event.pipe in (end.pipe, (end.agent, "S"))
+        )
 
     @staticmethod
     def _near(run: ConcreteRun, here: Step, there: Step) -> Spot:
@@ -88,7 +99,7 @@ class Guide:
 
     def partner(self, kind: Kind, run: ConcreteRun, source: Step, target: Step) -> Spot:
         """The other end of a hop between agents, by what holds for all pairs that were seen."""
-        pairs = self._pairs[kind, source.event, target.event]
+        pairs = self._pairs.get((kind, source.event, target.event), [(source, target, run)])
         if all(s.indices == t.indices for s, t, _ in pairs):
             return Spot(target.event, "same")
         found = self.relation(pairs, run, source, target)
@@ -99,10 +110,9 @@ class Guide:
     @staticmethod
     def _steady(pairs: list[Pair], spot: Spot) -> bool:
         """Whether a spot describes all pairs."""
-        return all(_measure(*pair)[spot.find] == spot.offset for pair in pairs)
+        return all(_measure(*pair)[spot.find] == spot.offset + _extra(spot, pair[2]) for pair in pairs)
 
-    @staticmethod
-    def relation(pairs: list[Pair], run: ConcreteRun, source: Step, target: Step) -> Spot:
+    def relation(self, pairs: list[Pair], run: ConcreteRun, source: Step, target: Step) -> Spot:
         """How the number of one execution follows from that of another, judged by the pairs seen."""
         if source.event.agent == target.event.agent and all(
             r.executed(t.event, s.position) - 1 == t.ordinal for s, t, r in pairs
@@ -111,7 +121,26 @@ class Guide:
         seen = [_measure(*pair) for pair in pairs]
         kinds: tuple[Find, ...] = ("shift", "mirror", "first", "last") if source.event.loops else ("first", "last")
         best = min(kinds, key=lambda k: (len({m[k] for m in seen}), kinds.index(k)))
-        return Spot(target.event, best, _measure(source, target, run)[best])
+        found = Spot(target.event, best, _measure(source, target, run)[best])
+        if source.event.loops and target.event.loops and not self._steady(pairs, found):
+            return self._through(pairs, found, source, target, run)
+        return found
+
+    def _through(self, pairs: list[Pair], found: Spot, source: Step, target: Step, run: ConcreteRun) -> Spot:
+        """The relation of two events of which one side runs through several loops; `found` if there is none."""
+        shift = target.ordinal - source.ordinal
+        for plus in (None, *self._earlier(source.event)):
+            for minus in (None, *self._earlier(target.event)):
+                spot = Spot(target.event, "shift", 0, plus, minus)
+                spot = replace(spot, offset=shift - _extra(spot, run))
+                if self._steady(pairs, spot):
+                    return spot
+        return found
+
+    def _earlier(self, event: Event) -> list[Event]:
+        """Events of one agent in other loops that stand before an event."""
+        events = self.kernel.traces[event.agent].events
+        return [e for e in events if e.number < event.number and e.loops and e.loops[0] is not event.loops[0]]
 
     # -------------------------------------------------------------------------------------------- values to try
 
@@ -135,6 +164,12 @@ class Guide:
             return
         for n in (9, 24, 40, 4, 2, 1, 0) if count == 1 else (4, 8, 12, 2, 1, 0):
             yield tuple(n + i % 2 for i in range(count))
+
+
+def _extra(spot: Spot, run: ConcreteRun) -> int:
+    """What the loops that a spot reaches through add to its offset."""
+    plus = 0 if spot.plus is None else run.totals[spot.plus]
+    return plus - (0 if spot.minus is None else run.totals[spot.minus])
 
 
 def _measure(source: Step, target: Step, run: ConcreteRun) -> dict[Find, int]:

@@ -357,10 +357,10 @@ def choose(condition: Cond, a: Lin, b: Lin) -> Lin:
             gap = condition.term - test
             if gap.value is not None and 0 <= gap.value <= 1:
                 return smallest(a, b) if minimum else largest(a, b)
-    if condition.kind == "ne":
-        condition, a, b, difference = negate(condition), b, a, -difference
     if difference.value is not None:
         return b + indicator(condition) * difference.value
+    if condition.kind == "ne":
+        condition, a, b = negate(condition), b, a
     if all(_indicates(atom) for atom, _ in (*a.parts, *b.parts)):
         return _distributed(condition, a) + _distributed(negate(condition), b)
     theirs = {atom.text: k for atom, k in b.parts}
@@ -374,8 +374,6 @@ def indicator(condition: Cond) -> Lin:
         return ONE
     if condition.kind == "false":
         return ZERO
-    if condition.kind == "ne":
-        return ONE - _choice(negate(condition), ONE, ZERO)
     return _choice(condition, ONE, ZERO)
 
 
