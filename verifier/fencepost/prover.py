@@ -20,7 +20,8 @@ from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
 from fencepost.prove.explore import Exploration, explore
 
-_SHARE = 0.6  # of the time that is left, for the exploration
+_FIRST = 2.0  # seconds for a first exploration: most kernels need less by far
+_SHARE = 0.5  # of the time that is left, for the method whose turn it is
 
 
 @dataclass(slots=True)
@@ -53,19 +54,29 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
         deadline: `time.monotonic()` at which to give up.
     """
     proof = Proof()
-    now = time.monotonic()
-    explored = list(explorations(compiled, now + _SHARE * max(0.0, deadline - now)))
+    started = time.monotonic()
+    left = max(0.0, deadline - started)
+    first = min(_FIRST, _SHARE * left)
+    explored = list(explorations(compiled, started + first))
+    _explored(rows, explored, proof)
+    if proof.reasons:
+        _closed_forms(compiled, started + first + _SHARE * (left - first), proof)
+    if proof.reasons and not explored[-1].closed and not proof.vacuous:
+        _explored(list(proof.reasons), list(explorations(compiled, deadline)), proof)
+    return proof
+
+
+def _explored(rows: Sequence[Row], explored: list[Exploration], proof: Proof) -> None:
+    """Take over what explorations showed about rows that are still open."""
     for exploration in explored:
         proof.candidates += [(trouble.values, {}) for trouble in exploration.troubles]
     for row in rows:
         if all(e.proves(row) for e in explored):
             states = max(e.states for e in explored)
             proof.proved[row] = f"holds in all {states} relative states" if states else "every run is the same"
+            proof.reasons.pop(row, None)
         else:
             proof.reasons[row] = _why(row, explored)
-    if proof.reasons:
-        _closed_forms(compiled, deadline, proof)
-    return proof
 
 
 def explorations(compiled: Compiled, deadline: float) -> Iterator[Exploration]:
