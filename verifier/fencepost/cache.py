@@ -62,8 +62,8 @@ def _key(source: Source, options: CheckOptions, only: Sequence[str]) -> str:
 def _tool() -> str:
     """The tool's identity: versions, and size and time of each of its own files."""
     import fencepost_rules
-    from fencepost.cli import version
     from fencepost.resources import resource
+    from fencepost.versions import version
 
     roots = (Path(__file__).parent, Path(fencepost_rules.__file__).parent, resource("grammar"))
     stamps = []

@@ -18,6 +18,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if reconfigure is not None:  # file names and sources may hold what the terminal's encoding can't show
             reconfigure(errors="backslashreplace")
     if arguments in (["--version"], ["-V"]):
+        from fencepost.versions import version
+
         print(version())
         return 0
     verbose = "--verbose" in arguments or "-v" in arguments
@@ -43,27 +45,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-
-
-def version() -> str:
-    """One line that names the versions of the tool, z3, lark and Python, found without importing either library."""
-    from fencepost import __version__
-
-    python = ".".join(map(str, sys.version_info[:3]))
-    return f"fencepost {__version__} (z3 {_installed('z3_solver')}, lark {_installed('lark')}, Python {python})"
-
-
-def _installed(name: str) -> str:
-    """Version of an installed distribution, read off its metadata folder's name; importlib.metadata takes longer."""
-    for folder in sys.path:
-        try:
-            entries = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for entry in entries:
-            if entry.startswith(name + "-") and entry.endswith(".dist-info"):
-                return entry[len(name) + 1 : -len(".dist-info")]
-    return "missing"
 
 
 def _run(arguments: list[str]) -> int:
@@ -92,6 +73,8 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as leave:  # --help, or a usage error that argparse has explained
         return leave.code if isinstance(leave.code, int) else 2
     if args.version:
+        from fencepost.versions import version
+
         print(version())
         return 0
     if args.verb is None:

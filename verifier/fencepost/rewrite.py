@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from typing import TypeVar, cast
 
 from fencepost import ir
+from fencepost.scope import binary
 
 _N = TypeVar("_N", bound=ir.Node)
 
@@ -29,27 +30,13 @@ def constant(expression: ir.Expr, constants: Constants) -> int | None:
             case ir.Unary(op="-", operand=operand):
                 value = -values[id(operand)]
             case ir.Binary(op=op, left=left, right=right):
-                value = _arithmetic(op, values[id(left)], values[id(right)])
+                value = binary(op, values[id(left)], values[id(right)])
             case _:
                 pass
         if value is None:
             return None
         values[id(node)] = value
     return values[id(expression)]
-
-
-def _arithmetic(op: str, left: int, right: int) -> int | None:
-    match op:
-        case "+":
-            return left + right
-        case "-":
-            return left - right
-        case "*":
-            return left * right
-        case "//":
-            return left // right if right else None
-        case _:
-            return left % right if right else None
 
 
 def offset(name: str, distance: int, span: ir.Span) -> ir.Expr:
@@ -74,7 +61,7 @@ def substitute(node: _N, values: Mapping[str, ir.Expr]) -> _N:
         if isinstance(current, ir.Binary) and current.op in ("+", "-", "*"):
             left, right = current.left, current.right
             if isinstance(left, ir.Int) and isinstance(right, ir.Int):
-                number = _arithmetic(current.op, left.value, right.value)
+                number = binary(current.op, left.value, right.value)
                 if number is not None:
                     return ir.Int(number, span=current.span)
         return current

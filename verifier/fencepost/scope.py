@@ -158,7 +158,7 @@ class Names:
                 inner = self.constant(operand)
                 return None if inner is None else -inner if op == "-" else int(not inner)
             case ir.Binary(op=op, left=left, right=right):
-                return _binary(op, self.constant(left), self.constant(right))
+                return binary(op, self.constant(left), self.constant(right))
             case ir.Compare(first=first, rest=rest):
                 values = [self.constant(first), *(self.constant(operand) for _, operand in rest)]
                 known = [value for value in values if value is not None]
@@ -305,7 +305,8 @@ class Names:
             yield Mistake(span, f"ring '{name}' has no field '{field}'{suggestion(field, ring.fields)}", name)
 
 
-def _binary(op: str, left: int | None, right: int | None) -> int | None:
+def binary(op: str, left: int | None, right: int | None) -> int | None:
+    """The value of `+ - * // %`; None if a side is unknown, the divisor 0, or the numbers too large."""
     if left is None or right is None or max(abs(left), abs(right)) >= VALUE_LIMIT**2:
         return None
     match op:
