@@ -132,7 +132,7 @@ class Summation:
                 rest = rest + Lin(0, ((atom, k),))
                 continue
             condition, (one, other) = atom.condition, atom.terms
-            pinned = _pinned(condition, index, inside)
+            pinned = None if (one - other).value is not None else _pinned(condition, index, inside)
             if pinned is not None:
                 condition, one, other = pinned[0], *((one, other) if pinned[1] else (other, one))
             difference = one - other
