@@ -18,7 +18,6 @@ from fencepost.frontends.pypto_pro.reaching import Known, definitions
 from fencepost.frontends.pypto_pro.simplify import Body, map_statements, statements
 
 _MAX_SLOTS = 1024
-_WRAP = 8  # slots of a tensor whose regions cannot be counted
 _BUILD = {"+": add, "-": subtract, "*": multiply, "//": divide, "%": modulo}
 _ZERO = ir.Int(0)
 
@@ -188,10 +187,10 @@ class Regions:
                 axis.count = min(axis.count, highest + 1)
         elif highest is not None:
             axis.count = highest + 1
-        else:
-            axis.count = _WRAP
-            axis.tiles = {n: modulo(tile, ir.Int(_WRAP), ir.NOWHERE) for n, tile in axis.tiles.items()}
-            self.context.assume(f"regions of {uses[0].where.name} that lie {_WRAP} apart are taken as one")
+        else:  # all in one; several slots in turn would be as sound, but much harder to prove
+            axis.count = 1
+            name = uses[0].where.name
+            self.context.assume(f"the regions of {name}, whose number is not bounded, are taken as one")
         return axis
 
     def _relative(self, uses: list[Use], dimension: int) -> tuple[list[ir.Expr | None], bool]:
