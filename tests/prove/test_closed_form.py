@@ -17,6 +17,7 @@ from fencepost.model.program import compile_kernel
 from fencepost.model.shapes import allowed
 from fencepost.passes.serial import Serial
 from fencepost.prove.closed_form import ClosedForm, counts, prove
+from fencepost.prove.kernels import closed
 from fencepost.prove.obligations import ROWS
 from fencepost.reading import parse, read
 
@@ -156,3 +157,24 @@ def test_a_loop_that_can_be_left_early_is_unknown() -> None:
 def test_a_deadline_that_has_passed_proves_nothing() -> None:
     result = prove(compile_kernel(parse(PING_PONG)), time.monotonic() - 1)
     assert Verdict.PROVED not in {r.verdict for r in result.rows.values()}
+
+
+COPIES = """
+kernel copies(n):
+    assume n >= 0
+
+    section cube:
+        for k in range(2):
+            e = k
+            for t in range(n):
+                e = e * e + k
+            if e == 3:
+                set_cross_core 0 @ FIX
+"""
+
+
+def test_an_unknown_value_differs_from_trip_to_trip_of_the_loops_around_it() -> None:
+    kernel = closed(compile_kernel(parse(COPIES)), None)
+    (event,) = kernel.traces["aic"].events
+    (unknown,) = (a for a in event.domain.atoms() if a.name.startswith("any."))
+    assert set(event.indices) <= unknown.symbols

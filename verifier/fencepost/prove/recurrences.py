@@ -70,7 +70,7 @@ class Recurrences:
                     del open_[name]
                     progress = True
         for slot in open_.values():
-            unknown = f"any.{self.agent}.{self.loop.head}.{slot}"
+            unknown = f"any.{self.agent}.{self.loop.index}.{slot}"
             terms = tuple(map(symbol, (self.loop.index, *self.outer)))
             if slot in fields:
                 self._rings[slot] = Anything(unknown, terms)
@@ -180,7 +180,7 @@ class Recurrences:
         if not body.stores:
             self._rings[slot] = entry
             return True
-        old = apply(f"old.{self.agent}.{self.loop.head}.{slot}", tuple(map(symbol, (self.loop.index, *self.outer))))
+        old = apply(f"old.{self.agent}.{self.loop.index}.{slot}", tuple(map(symbol, (self.loop.index, *self.outer))))
 
         def pending(term: Lin) -> bool:
             return any(n in term.symbols for n in open_)

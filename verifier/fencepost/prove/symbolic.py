@@ -339,7 +339,7 @@ class Walker:
             self.trace.inductions += self._inductions(loop, recurrences, state, after, within)
         env, fields = recurrences.at(trips, known)
         indices = tuple(symbol(o.index) for o in self._loops)
-        env[following.slot] = apply(f"after.{self.program.agent}.{head}", indices)
+        env[following.slot] = apply(f"after.{self.program.agent}.{index}", indices)
         return State(state.path, env, fields)
 
     def _inductions(
