@@ -27,6 +27,8 @@ def evidence(compiled: Compiled, row: Row, outcome: Outcome, how: str, counts: s
             text = counts or "sets = waits on every channel at every end"
             return f"{text}; max pending {peak} of {compiled.target.capacity}"
         case Row.BOUNDARY:
+            if outcome.tried and not outcome.clean:
+                return "what is wrong is wrong at every trip count: no boundary is special"
             return f"{_shapes(compiled, outcome)}; guards of both sides agree"
         case Row.PARTICIPANTS:
             modes = sorted({n.mode for n in ir.walk(kernel) if isinstance(n, (ir.SetCross, ir.WaitCross))})
