@@ -29,6 +29,7 @@ from .protocols import (
     Flash,
 )
 
+LOOP = "for t in range(n):\n            wait_cross_core READY"
 CORE_ROWS = (Row.SLOT_MAPPING, Row.EVENT_POSITION, Row.PAIRING, Row.COUNTS, Row.BOUNDARY, Row.PARTICIPANTS)
 
 
@@ -118,11 +119,13 @@ def test_a_late_failure_behind_a_threshold() -> None:
         ("softmax p <- qk[t % 2] @ V task = t", "softmax p <- qk[(t + 1) % 2] @ V task = t", Row.SLOT_MAPPING),
         ("softmax p <- qk[t % 2] @ V task = t", "softmax p <- qk[t % 3] @ V task = t", Row.SLOT_MAPPING),
         ("set_cross_core READY[t % 2] @ FIX", "set_cross_core READY[t % 2] @ M", Row.EVENT_POSITION),
-        ("for t in range(n):\n            wait_cross_core READY", "for t in range(max(n, 1)):\n            wait_cross_core READY",
-         Row.BOUNDARY),
-        ("for t in range(n):\n            wait_cross_core READY", "for t in range(min(n, 9)):\n            wait_cross_core READY",
-         Row.PAIRING),
-        ("set_cross_core RELEASE[t % 2] @ V", "if sub == 0:\n                set_cross_core RELEASE[t % 2] @ V", Row.PARTICIPANTS),
+        (LOOP, LOOP.replace("range(n)", "range(max(n, 1))"), Row.BOUNDARY),
+        (LOOP, LOOP.replace("range(n)", "range(min(n, 9))"), Row.PAIRING),
+        (
+            "set_cross_core RELEASE[t % 2] @ V",
+            "if sub == 0:\n                set_cross_core RELEASE[t % 2] @ V",
+            Row.PARTICIPANTS,
+        ),
     ],
 )  # fmt: skip
 def test_faulty_ping_pong_is_not_proved(old: str, new: str, row: Row, slack: int) -> None:

@@ -116,10 +116,7 @@ class _Rule:
         """The value with the position written out."""
         found: Polynomial = {}
         for names, c in value.items():
-            if names == (self.name,):
-                found = add(found, self.position, c)
-            else:
-                found = add(found, {names: c})
+            found = add(found, self.position, c) if names == (self.name,) else add(found, {names: c})
         return found
 
     def _trips_later(self, difference: Polynomial) -> tuple[int, dict[str, bool]] | None:

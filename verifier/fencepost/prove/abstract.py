@@ -34,7 +34,6 @@ from fencepost.model.program import (
 from fencepost.prove.structure import Level, Loop, Structure
 from fencepost.prove.values import Form, Interval, Knowledge, Linear, Symbol, Undecided, Value, add, linear, scale
 
-
 STALE = "stale"
 """Name of the unknown numbers that stand for counters of earlier entries of a loop."""
 
@@ -281,7 +280,7 @@ class Stepper:
         return self._sign(value, "!=", agent, world, level or self.structure_level(expr))
 
     def structure_level(self, expr: ir.Expr) -> Level | None:
-        """The level at which comparisons in `expr` are decided; the expression is kept alive, so its id stays its own."""
+        """The level at which comparisons in `expr` are decided; the expression stays alive, so its id is its own."""
         cached = self._levels.get(id(expr))
         if cached is None:
             cached = self._levels[id(expr)] = (self.structure.level_of(expr), expr)
@@ -327,7 +326,7 @@ class Stepper:
                 if type(values[slot]) is not int:
                     break
             else:
-                return int(function(values, self._evaluator))
+                return function(values, self._evaluator)
         return self.value(expr, agent, world, level)
 
     def _translate(self, expr: ir.Expr) -> tuple[tuple[int, ...], Callable[..., Value] | None, ir.Expr]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from math import lcm
 
+from fencepost.model.program import Next
 from fencepost.prove.abstract import STALE, Agent, World
 from fencepost.prove.order import Order
 from fencepost.prove.relevance import Relevance
@@ -19,7 +20,7 @@ from fencepost.prove.structure import Group, Level, Structure
 from fencepost.prove.values import Form, Linear, Symbol, Value, linear
 
 Place = tuple[Hashable, ...]
-"""A member of a component: ("group", agent, group), ("symbol", symbol), ("task",), ("arguments", f, i, level, epoch)."""
+"""A member: ("group", agent, group), ("symbol", symbol), ("task",), or ("arguments", f, i, level, epoch)."""
 
 
 @dataclass(slots=True)
@@ -105,7 +106,7 @@ class Folder:
                 return symbol
             level, epoch = symbol[-2], symbol[-1]
             if level is not None:
-                epoch = epoch - lowest.get(level, 0)  # type: ignore[operator, call-overload]
+                epoch = epoch - lowest.get(level, 0)  # type: ignore[call-overload]
                 if epoch < 0:
                     return None
             if symbol[0] == "c":
@@ -201,11 +202,11 @@ class Folder:
                 continue
             if level is None:
                 return False
-            if agent.epochs.get(level, 0) > epoch:  # type: ignore[operator, call-overload]
+            if agent.epochs.get(level, 0) > epoch:  # type: ignore[call-overload]
                 continue
             current = self._counter(agent, structure, level)  # type: ignore[arg-type]
             numbers = [a for a in arguments if isinstance(a, int)]  # type: ignore[attr-defined]
-            if current is None or not numbers or max(numbers) >= current - 1 - structure.lags.get(name, 0):  # type: ignore[call-overload]
+            if current is None or not numbers or max(numbers) >= current - 1 - structure.lags.get(name, 0):
                 return False
         return True
 
@@ -215,7 +216,8 @@ class Folder:
         for loop in structure.loops:
             if loop.level == level and loop.head <= agent.pc < loop.end:
                 following = structure.program.code[loop.head]
-                at = agent.values[following.index]  # type: ignore[union-attr]
+                assert isinstance(following, Next)
+                at = agent.values[following.index]
                 return at if isinstance(at, int) else None
         return None
 
@@ -264,13 +266,13 @@ class Folder:
                     group = self.structures[n].groups[g]
                     component.period = lcm(component.period, group.period)
                     component.threshold = max(component.threshold, group.threshold + self.slack)
-                case ("symbol", tuple(symbol)):
-                    component.symbols.append(symbol)
+                case ("symbol", tuple() as member):
+                    component.symbols.append(member)
                     for structure in self.structures:
-                        component.period = lcm(component.period, structure.moduli.get(str(_name(symbol)), 1))
+                        component.period = lcm(component.period, structure.moduli.get(str(_name(member)), 1))
                     component.threshold = max(component.threshold, self.remember + 2)
-                case ("arguments", str(f), int(i), level, int(epoch)):
-                    component.arguments.append((f, i, level, epoch))  # type: ignore[arg-type]
+                case ("arguments", str(f), int(i), place_level, int(epoch)):
+                    component.arguments.append((f, i, place_level, epoch))  # type: ignore[arg-type]
                 case ("task",):
                     component.task = True
         for place in blocked:
@@ -364,7 +366,7 @@ class Folder:
         members += self._argument_values(component, world, agents)
         mine = set(component.symbols)
         for form in world.knowledge.intervals:
-            if len(form) > 1 and sum(c for s, c in form if s in mine):
+            if len(form) > 1 and sum(c for s, c in form if s in mine) != 0:
                 return
         if not members or min(members) < component.threshold + period:
             return

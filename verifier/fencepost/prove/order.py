@@ -280,9 +280,9 @@ class Order:
                     missing = False
                     if not know & write:
                         faults.append(("race", effect.stmt.span, touch.access.name, cell))
-                if task is not None and events.annotated.get(touch.access.name, core) != core:
-                    if self.tasks.get(cell) != (peer, task):
-                        faults.append(("round", effect.stmt.span, touch.access.name))
+                other_side = task is not None and events.annotated.get(touch.access.name, core) != core
+                if other_side and self.tasks.get(cell) != (peer, task):
+                    faults.append(("round", effect.stmt.span, touch.access.name))
                 gone |= events.read(cell, effect.pipe)
             if missing:
                 faults.append(("unwritten", effect.stmt.span, touch.access.name))
@@ -320,7 +320,7 @@ class Order:
                 faults.append(("contested", None, effect.stmt.span))
             self._forget(bit)
             know |= bit
-            value, raised, lowered = self.flags.get(cell, (0, 0, 0))
+            _, raised, lowered = self.flags.get(cell, (0, 0, 0))
             know |= lowered if role == "produce" else raised
             if role == "produce":
                 if cell in reads and self.sums.get(cell, False):

@@ -81,9 +81,11 @@ class Group:
 class Structure:
     """The result for one program.
 
-    `remember` bounds the constants that symbols are compared with outside loops.  `lags[f]` is how far behind the counter the arguments of the unknown function f lie.  `levels[slot]` is the level whose loop counters flow into the slot.  `live[pc]` are the slots that may be read
-    before they are written.  `breaks[pc]` are the slots whose unrelated reassignment is reachable from pc, with the
-    slots that the reassignment replaces together.  `entries[pc]`: levels that a reachable Enter starts anew.
+    `remember` bounds the constants that symbols are compared with outside loops.  `lags[f]` is how far behind the
+    counter the arguments of the unknown function f lie.  `levels[slot]` is the level whose loop counters flow into
+    the slot.  `live[pc]` are the slots that may be read before they are written.  `breaks[pc]` are the slots whose
+    unrelated reassignment is reachable from pc, with the slots that the reassignment replaces together.
+    `entries[pc]`: levels that a reachable Enter starts anew.
     """
 
     program: Program
@@ -552,7 +554,7 @@ class _Analysis:
             self._balance(form, bound, level)
 
     def _placed(self, form: _Form, level: Level | None) -> _Form:
-        """The form with symbols as their copies of a level; slots bring along the copies of the symbols they may hold."""
+        """The form with symbols as their copies of a level; slots bring the copies of symbols they may hold."""
         terms: list[tuple[Node, int]] = []
         for node, c in form.terms:
             if node[0] == "symbol" and len(node) == 2:
