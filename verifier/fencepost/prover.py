@@ -20,7 +20,7 @@ from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
 from fencepost.prove.explore import Exploration, explore
 
-_FIRST = 2.0  # seconds for a first exploration: most kernels need less by far
+_FIRST = 2_000  # relative states of a first exploration: most kernels need less by far
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
 
 
@@ -56,11 +56,11 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     proof = Proof()
     started = time.monotonic()
     left = max(0.0, deadline - started)
-    first = min(_FIRST, _SHARE * left)
-    explored = list(explorations(compiled, started + first))
+    explored = list(explorations(compiled, started + _SHARE * left, _FIRST))
     _explored(rows, explored, proof)
     if proof.reasons:
-        _closed_forms(compiled, started + first + _SHARE * (left - first), proof)
+        now = time.monotonic()
+        _closed_forms(compiled, now + _SHARE * (deadline - now), proof)
     if proof.reasons and not explored[-1].closed and not proof.vacuous:
         _explored(list(proof.reasons), list(explorations(compiled, deadline)), proof)
     return proof
@@ -79,15 +79,20 @@ def _explored(rows: Sequence[Row], explored: list[Exploration], proof: Proof) ->
             proof.reasons[row] = _why(row, explored)
 
 
-def explorations(compiled: Compiled, deadline: float) -> Iterator[Exploration]:
-    """Explore a kernel under every credit scheme that it asks for, until one exploration does not close."""
+def explorations(compiled: Compiled, deadline: float, states: int = 20_000) -> Iterator[Exploration]:
+    """Explore a kernel under every credit scheme that it asks for, until one exploration does not close.
+
+    Args:
+        deadline: `time.monotonic()` at which to give up.
+        states: the largest number of relative states per scheme; repeatable where the time is not.
+    """
     asked = compiled.kernel.credits
     schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
     if compiled.kernel.fifos:
         schemes = ("per_slot", "batched") if asked == "both" else (asked,)
     simpler = compile_kernel(prepared(compiled.kernel))
     for scheme in schemes:
-        exploration = explore(simpler, deadline, credits=scheme)
+        exploration = explore(simpler, deadline, credits=scheme, states=states)
         yield exploration
         if not exploration.closed:
             return
