@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 from tests.frontends.pypto_pro import program, result, unread
 
