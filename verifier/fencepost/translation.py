@@ -16,6 +16,7 @@ from fencepost.after_skew import judge
 from fencepost.facts import Fact
 from fencepost.findings import Related
 from fencepost.model.executor import LimitReached, Run, run
+from fencepost.model.inputs import used_names
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import Shape, shapes, uses_functions
 from fencepost.model.values import Computed, Event, Fifo, Received, Sent, Values, is_store, trace
@@ -87,7 +88,7 @@ class _Comparison:
         if sorted(self.before.parameters) != sorted(self.after.parameters):
             return Translation(False, "the two texts have different parameters")
         tried = 0
-        for shape in shapes(self.before):
+        for shape in shapes(self.before, used_names(self.after)):
             if tried >= _RUNS or time.monotonic() > self.deadline:
                 break
             try:

@@ -6,7 +6,7 @@ the sum of absolute values and then of the parameters, so that the first failure
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -61,23 +61,26 @@ def allowed(compiled: Compiled, values: tuple[int, ...], table: FunctionTable | 
     return all(evaluate(compiled, a, values, function) for a in compiled.kernel.assumes)
 
 
-def shapes(compiled: Compiled) -> Iterator[Shape]:
-    """All shapes to try, smallest first; each with every filling of the unknown functions."""
+def shapes(compiled: Compiled, also: Collection[str] = ()) -> Iterator[Shape]:
+    """All shapes to try, smallest first; each with every filling of the unknown functions.
+
+    Parameters that the text does not mention stay put, unless `also` names them.
+    """
     tables = TABLES if uses_functions(compiled.kernel) else TABLES[:1]
-    for values in candidates(compiled):
+    for values in candidates(compiled, also):
         for default, seed in tables:
             shape = Shape(values, default, seed)
             if allowed(compiled, values, shape.table()):
                 yield shape
 
 
-def candidates(compiled: Compiled) -> list[tuple[int, ...]]:
-    """Parameter values to try, smallest first, whether or not the assumes allow them."""
+def candidates(compiled: Compiled, also: Collection[str] = ()) -> list[tuple[int, ...]]:
+    """Parameter values to try, smallest first, whether or not the assumes allow them; `also` as for `shapes`."""
     ranges = [bounds(compiled, p) for p in compiled.parameters]
     count = len(ranges)
     if count == 0:
         return [()]
-    used, steps = used_names(compiled), units(compiled)
+    used, steps = used_names(compiled).union(also), units(compiled)
     axes, near, run, far = [], [], [], []
     for parameter, (low, high) in zip(compiled.parameters, ranges, strict=True):
         axis = _axis(low, high)
