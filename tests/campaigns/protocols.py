@@ -321,8 +321,10 @@ class Pipeline:
     def guard(self, lag: int, extra: int, bound: str) -> str:
         if self.loops.kind == "last":
             # the last outer trip runs on; earlier ones have no extra iterations
-            late = f"(i < n - 1 or t < {bound}{f' + {lag}' if lag else ''})"
-            return late if lag == 0 else f"g >= {lag} and {late}"
+            late = f"t < {bound}{f' + {lag}' if lag else ''}"
+            if self.random.random() < 0.2:
+                late = f"(i < n - 1 or {late})"
+            return late if lag == 0 else f"g >= {lag}" if lag == extra else f"g >= {lag} and {late}"
         upper = f"t < {bound}{f' + {lag}' if lag else ''}"
         if lag == extra:
             return f"t >= {lag}"

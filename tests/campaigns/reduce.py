@@ -69,6 +69,8 @@ def _simpler(kernel: ir.Kernel) -> Iterator[ir.Kernel]:
 
 def _smaller(node: ir.Node, kernel: ir.Kernel) -> Iterator[ir.Expr]:
     match node:
+        case ir.Name(id=name) if name not in ir.BUILTINS:
+            yield ir.Int(0)
         case ir.Binary(left=left, right=right):
             yield left
             yield right

@@ -34,9 +34,9 @@ def _rows(*rows: Row) -> frozenset[Row]:
 
 _BLOCKED = {
     "channel": _rows(Row.PAIRING, Row.PARTICIPANTS),
-    "push": _rows(Row.FIFO),
-    "pop": _rows(Row.FIFO),
-    "phase": _rows(Row.PHASES),
+    "push": _rows(Row.FIFO, Row.PAIRING),
+    "pop": _rows(Row.FIFO, Row.PAIRING),
+    "phase": _rows(Row.PHASES, Row.PAIRING),
     "meet": _rows(Row.PARTICIPANTS),
 }
 
@@ -225,6 +225,8 @@ def replays(kernel: ir.Kernel, finding: Finding) -> bool:
             return True
     if finding.code in SILENT:
         return True
+    if finding.code == "306":  # a cycle can go through messages and accumulators too
+        return any(kind == "hang" for kind, _ in seen)
     if finding.code in ("206", "601"):  # what the counts show belongs to their rows too
         return any(kind in ("leftover", "counts", "hang") for kind, _ in seen)
     return any(finding.row in rows or finding.row is Row.BOUNDARY for _, rows in seen)
