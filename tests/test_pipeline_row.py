@@ -11,7 +11,7 @@ from fencepost.checking import check
 from fencepost.cli import main
 from fencepost.findings import KernelReport, Row, Verdict
 
-TILELANG = '''
+TILELANG = """
 import tilelang
 import tilelang.language as T
 
@@ -22,7 +22,7 @@ def scale(A: T.Tensor((1024, 64), "float16"), B: T.Tensor((1024, 64), "float16")
         for k in T.Pipelined(16, STAGES):
             T.copy(A[k * 64, 0], tile)
             T.copy(tile, B[k * 64, 0])
-'''
+"""
 
 
 def report(text: str) -> KernelReport:

@@ -69,7 +69,6 @@ RULE = Rule(
     row=Row.PAIRING,
     severity=Severity.ERROR,
     sentence=(
-        "{channel} is used for two hand-overs at a time, {first} and {second}: this wait can take one for the "
-        "other"
+        "{channel} is used for two hand-overs at a time, {first} and {second}: this wait can take one for the other"
     ),
 )

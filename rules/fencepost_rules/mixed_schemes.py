@@ -75,7 +75,6 @@ RULE = Rule(
     row=Row.COUNTS,
     severity=Severity.ERROR,
     sentence=(
-        "{channel} mixes the scheme with credits issued in advance and the one without: {sets} set, {waits} "
-        "awaited"
+        "{channel} mixes the scheme with credits issued in advance and the one without: {sets} set, {waits} awaited"
     ),
 )

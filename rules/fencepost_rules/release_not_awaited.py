@@ -73,7 +73,6 @@ RULE = Rule(
     row=Row.EVENT_POSITION,
     severity=Severity.ERROR,
     sentence=(
-        "the last release on {channel} is not awaited before the kernel ends: {sets} set, {waits} awaited, "
-        "{count} left"
+        "the last release on {channel} is not awaited before the kernel ends: {sets} set, {waits} awaited, {count} left"
     ),
 )

@@ -54,7 +54,6 @@ RULE = Rule(
     row=Row.EVENT_POSITION,
     severity=Severity.ERROR,
     sentence=(
-        "{sync} comes after {access}, which it should guard: slot {slot} of {buffer} is used before the signal "
-        "has come"
+        "{sync} comes after {access}, which it should guard: slot {slot} of {buffer} is used before the signal has come"
     ),
 )

@@ -107,8 +107,12 @@ def test_a_group_is_one_kernel_and_arguments_go_by_position() -> None:
 
 
 def test_halves_without_a_group_are_matched_by_the_buffers_they_import() -> None:
-    text = HEAD + half("pl.system.import_peer_buffer(name='b', peer_func='zwei')\nx = pl.load(src, [0, 0], [1], [1])\n"
-                       "pl.tpush_to_aiv(x, split=0)", "AIC", "eins")
+    text = HEAD + half(
+        "pl.system.import_peer_buffer(name='b', peer_func='zwei')\nx = pl.load(src, [0, 0], [1], [1])\n"
+        "pl.tpush_to_aiv(x, split=0)",
+        "AIC",
+        "eins",
+    )
     text += half("y = pl.tpop_from_aic(split=0)", "AIV", "drei") + half("y = pl.tpop_from_aic(split=0)", "AIV", "zwei")
     result = read(text, "k.py")
     assert [(k.name, [s.core for s in k.body if isinstance(s, ir.Section)]) for k in result.kernels] == [

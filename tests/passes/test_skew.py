@@ -25,9 +25,7 @@ FIFOS = (ir.Fifo("down", "cube", ir.Int(2)), ir.Fifo("up", "vector", ir.Int(2)))
 
 
 def op(name: str, write: str | None, *reads: str, at: tuple[ir.Expr, ...] = ()) -> ir.DataOp:
-    return ir.DataOp(
-        name, (ir.Access(write),) if write else (), tuple(ir.Access(r) for r in reads), "MTE2", at=at
-    )
+    return ir.DataOp(name, (ir.Access(write),) if write else (), tuple(ir.Access(r) for r in reads), "MTE2", at=at)
 
 
 def produce() -> tuple[ir.Stmt, ...]:

@@ -62,21 +62,20 @@ def fails(compiled: Compiled, limit: int) -> bool:
     "text",
     [
         PING_PONG,
+        BARE,
         READY_ONLY,
         DATA_DEPENDENT,
         Flash(levels=1).text(),
         Flash(levels=2).text(),
     ],
-    ids=["ping-pong", "ready-only", "data-dependent", "flash1", "flash2"],
+    ids=["ping-pong", "bare", "ready-only", "data-dependent", "flash1", "flash2"],
 )
 def test_right_kernels_close(text: str, slack: int) -> None:
     assert_proved(explored(text, slack=slack))
 
 
-def test_what_the_exploration_leaves_open_closed_forms_decide() -> None:
-    # The second loop starts at max(n - 2, 0): the exploration does not fold its counter with the first one.
+def test_both_methods_prove_a_drain_of_what_the_loop_left() -> None:
     compiled = compile_kernel(parse(BARE))
-    assert not explored(BARE, states=200).closed
     assert set(prove(compiled, CORE_ROWS, time.monotonic() + 60).proved) == set(CORE_ROWS)
 
 
@@ -175,3 +174,55 @@ def test_handed_faulty_kernels_are_not_proved(name: str) -> None:
     for row in refuted_rows(name):
         together = {row, *relies_on(parse(text)).get(row, ())}
         assert not all(f.proves(row) for f in found for row in together), row
+
+
+# ------------------------------------------------------------------------------------------ parameters stay alive
+
+BOUNDS = """
+kernel bounds(m, n):
+    assume m >= 0
+    assume n >= 0
+
+    section cube:
+        for t in range(m, n, 2):
+            wait_cross_core 0 @ FIX
+
+    section vector:
+        for t in range(m, n, {step}):
+            set_cross_core 0 @ V
+"""
+"""Parameters that only the bounds of a loop read, whose variable nobody reads."""
+
+QUOTIENT = """
+kernel quotient(n):
+    assume n >= 0
+    tiles = (n + 127) // 128
+
+    section cube:
+        for t in range(tiles):
+            wait_cross_core 0 @ FIX
+        if tiles > 2:
+            {extra}
+
+    section vector:
+        for t in range(tiles):
+            set_cross_core 0 @ V
+"""
+"""A parameter that only a quotient reads."""
+
+
+@pytest.mark.parametrize(("text", "shape"), [
+    (BOUNDS.format(step=1), {"m": 0, "n": 3}),
+    (QUOTIENT.format(extra="wait_cross_core 0 @ FIX"), {"n": 300}),
+])  # fmt: skip
+def test_parameters_that_only_operands_read_stay_alive(text: str, shape: dict[str, int]) -> None:
+    assert not run(compile_kernel(parse(text)), shape).clean, "the kernel is wrong"
+    assert not explored(text, seconds=10, states=400).proves(Row.PAIRING)
+
+
+@pytest.mark.parametrize("text", [QUOTIENT.format(extra="pass")])
+def test_a_quotient_as_bound_closes(text: str) -> None:
+    # signals may pile up to any number: the exploration closes, and says so
+    found = explored(text, seconds=20, states=2_000)
+    assert found.closed
+    assert {trouble.fault[0] for trouble in found.troubles} <= {"overflow"}

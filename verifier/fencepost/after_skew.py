@@ -251,9 +251,7 @@ class _Comparison:
     def _number(self, expr: ir.Expr) -> int:
         return constant(expr, self.compiled.scalars, "fifo id")
 
-    def seen(
-        self, shape: Shape, crossing: Iterable[list[tuple[ir.Push | ir.Pop, ir.Push | ir.Pop]]]
-    ) -> Iterator[Seen]:
+    def seen(self, shape: Shape, crossing: Iterable[list[tuple[ir.Push | ir.Pop, ir.Push | ir.Pop]]]) -> Iterator[Seen]:
         """The facts of one shape: the first message that goes wrong (701), and the nested messages behind it (705)."""
         found = self.mismatch(shape)
         assert found is not None

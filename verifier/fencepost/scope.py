@@ -259,9 +259,7 @@ class Names:
         self._suggestions -= 1
         return suggestion(name, sorted(set().union(*known)))
 
-    def _not_an_integer(
-        self, node: ir.Name, where: str, unset: Collection[str], loops: Collection[str]
-    ) -> Mistake:
+    def _not_an_integer(self, node: ir.Name, where: str, unset: Collection[str], loops: Collection[str]) -> Mistake:
         name = node.id
         if name == "sub":
             text = f"'sub' is undefined in {where}: only the vector section runs on a sub-core"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Protocol
 
-from fencepost.commands import check, explain, lower, plan, rules, run, skew
+from fencepost.commands import certify, check, explain, lower, plan, recheck, rules, run, skew
 from fencepost.commands.common import UsageError as UsageError
 
 
@@ -21,4 +21,4 @@ class Command(Protocol):
     def execute(self, args: argparse.Namespace) -> int: ...
 
 
-COMMANDS: tuple[Command, ...] = (check, run, skew, lower, plan, explain, rules)
+COMMANDS: tuple[Command, ...] = (check, run, skew, lower, plan, certify, recheck, explain, rules)

@@ -50,7 +50,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an obligation.  `text` is the last query, as SMT-LIB."""
+    """What became of an obligation.  `text` is the last query, as SMT-LIB; `scheme` says how FIFO credits travel."""
 
     obligation: Obligation
     answer: Literal["unsat", "sat", "unknown"]
@@ -58,6 +58,7 @@ class Outcome:
     reason: str = ""
     candidate: Candidate | None = None
     routes: tuple[Route, ...] = ()
+    scheme: str = "per_slot"
 
 
 @dataclass(slots=True)
@@ -97,7 +98,8 @@ class Discharger:
 
     def _outcome(self, obligation: Obligation, text: str, verdict: Verdict, routes: tuple[Route, ...] = ()) -> Outcome:
         candidate = self.candidate(verdict) if verdict.answer == "sat" else None
-        return Outcome(obligation, verdict.answer, text, verdict.reason, candidate, routes)
+        scheme = "batched" if self.kernel.batched else "per_slot"
+        return Outcome(obligation, verdict.answer, text, verdict.reason, candidate, routes, scheme)
 
     def candidate(self, verdict: Verdict) -> Candidate:
         """The kernel's parameters and functions in a model."""

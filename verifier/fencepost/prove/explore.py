@@ -2,9 +2,8 @@
 
 All agents run under one canonical schedule, each blocking as a whole at a wait; if no action can disable another
 (persistence, checked on the way) and that run ends, every run ends the same way.  Where control depends on something
-unknown the path splits.  Counters stay plain integers; before a state is compared with those seen, groups of values
-that the program cannot tell from shifted ones are shifted down (`fencepost.prove.structure`).  When no new state
-appears, every trip count is covered.
+unknown the path splits.  A state is compared with those seen before as a relative one (`fencepost.prove.fold`).  When
+no new relative state appears, every trip count is covered.
 """
 
 from __future__ import annotations
@@ -19,16 +18,19 @@ from fencepost import ir
 from fencepost.findings import Row
 from fencepost.model.effects import PipeKey, Resolver
 from fencepost.model.issue import LimitReached, issue
-from fencepost.model.program import Compiled, Emit
+from fencepost.model.program import Compiled
 from fencepost.model.shapes import bounds, shapes
+from fencepost.prove import parts
 from fencepost.prove.abstract import Agent, CannotModel, Stepper, World
 from fencepost.prove.fold import Folder
-from fencepost.prove.order import Events, Fault, Order
+from fencepost.prove.observables import plan
+from fencepost.prove.order import Action, Actions, Fault, Order, Rules
 from fencepost.prove.relevance import Relevance
 from fencepost.prove.structure import analyse
-from fencepost.prove.values import Interval, Knowledge, Symbol, Undecided, Value
+from fencepost.prove.values import Interval, Knowledge, Symbol, Symbols, Undecided
 
 _STATES = 20_000
+_FEW = 400  # states after which what agents share is explored apart from what is private
 _PATIENCE = 60  # states to look at after something new was numbered, before the exploration begins again
 _STEPS = 200_000  # operations along one path between two splits
 
@@ -101,7 +103,7 @@ class Exploration:
 
 @dataclass(slots=True)
 class State:
-    """One relative state: the agents, what is known, and who knows of which event."""
+    """One state: the agents, what is known, and who knows of which event."""
 
     agents: list[Agent]
     world: World
@@ -112,7 +114,7 @@ class State:
 
 
 class _Grown(Exception):
-    """An event was numbered that all earlier states should know from the start: begin again."""
+    """An operation was met that the comparison of all earlier states should have reckoned with: begin again."""
 
 
 def explore(
@@ -131,46 +133,97 @@ def explore(
         states: the largest number of states.
         slack: raises every threshold of the folding; the verdict must not depend on it.
     """
-    explorer = Explorer(compiled, deadline, credits, states, slack)
-    while True:
-        explorer.events.grown = False
-        explorer.effects = len(explorer.resolver.effects())
-        try:
-            return explorer.run()
-        except _Grown:
-            continue
+    few = min(states, _FEW)
+    whole = Explorer(compiled, deadline, credits, few, slack).explore()
+    if whole.closed or time.monotonic() > deadline:
+        return whole
+    apart = explore_apart(compiled, deadline, credits=credits, states=states, slack=slack)
+    if apart is not None and (apart.closed or few == states):
+        return apart
+    return Explorer(compiled, deadline, credits, states, slack).explore() if few < states else whole
+
+
+def explore_apart(
+    compiled: Compiled,
+    deadline: float,
+    *,
+    credits: Literal["per_slot", "batched"] = "per_slot",
+    states: int = _STATES,
+    slack: int = 0,
+) -> Exploration | None:
+    """Explore what the agents share and what each keeps to itself one after the other; None if nothing is private."""
+    if not parts.private(compiled):
+        return None
+    found: list[Exploration] = []
+    for part in [parts.shared(compiled, True), *parts.alone(compiled)]:
+        explorer = Explorer(part.compiled, deadline, credits, states, slack, part.unchecked, part.checks)
+        found.append(explorer.explore())
+        if not found[-1].closed:
+            break
+    return _joined(found)
+
+
+def _joined(found: list[Exploration]) -> Exploration:
+    """The explorations of all parts as one: the first is the shared one."""
+    shared = found[0]
+    result = Exploration(
+        closed=all(e.closed for e in found),
+        reason=next((e.reason for e in found if not e.closed), ""),
+        states=sum(e.states for e in found),
+        ends=shared.ends,
+        left=shared.left,
+        peaks=shared.peaks,
+    )
+    seen: set[Hashable] = set()
+    for trouble in (t for e in found for t in e.troubles):
+        if trouble.fault not in seen:
+            seen.add(trouble.fault)
+            result.troubles.append(trouble)
+    return result
 
 
 class Explorer:
-    def __init__(self, compiled: Compiled, deadline: float, credits: str, states: int, slack: int) -> None:
+    """One exploration; `unchecked` and `checks` as in `fencepost.prove.parts.Part`."""
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        deadline: float,
+        credits: str,
+        states: int,
+        slack: int,
+        unchecked: frozenset[str] = frozenset(),
+        checks: bool = True,
+    ) -> None:
         self.compiled = compiled
         self.deadline = deadline
-        self.credits = credits
         self.limit = states
+        self.rules = Rules(credits, compiled.target.frees_at)
         self.resolver = Resolver(compiled)
-        self.events = Events(self.resolver)
-        self.effects = 0
+        self.actions = Actions(self.resolver, _pipes(compiled), unchecked)
+        self.relevance = Relevance(self.actions)
+        self.symbols = Symbols()
+        plans = [plan(analyse(compiled, p), checks) for p in compiled.programs]
+        self.remember = max((p.remember for p in plans), default=1) + slack
+        self.steppers = [Stepper(compiled, p, self.symbols) for p in plans]
+        self.folder = Folder(plans, self.relevance, self.remember, slack)
+        self.scalars = [self.actions.numbers[p.agent, "S"] for p in compiled.programs]
+        self.known: list[dict[tuple[int, tuple[int, ...]], Action]] = [{} for _ in compiled.programs]
         self._discover()
-        structures = [analyse(compiled, p) for p in compiled.programs]
-        self.steppers = [Stepper(compiled, p, s) for p, s in zip(compiled.programs, structures, strict=True)]
-        self.remember = max((s.remember for s in structures), default=1)
-        self.pipes: list[PipeKey] = []
-        for program in compiled.programs:
-            found: dict[PipeKey, None] = {(program.agent, "S"): None}
-            for site in program.sites:
-                pipe = getattr(site, "pipe", None) or getattr(site, "source", "S")
-                found[program.agent, "S" if pipe not in ir.PIPES else pipe] = None
-                if isinstance(site, ir.SyncDst):
-                    found[program.agent, site.target] = None
-            self.pipes += found
-        self.folder = Folder(structures, Relevance(self.events, self.pipes), self.remember + slack, slack)
-        self.siblings = {p.agent: [k for k in self.pipes if k[0] == p.agent] for p in compiled.programs}
+
+    def explore(self) -> Exploration:
+        while True:
+            try:
+                return self.run()
+            except _Grown:
+                continue
 
     def run(self) -> Exploration:
         self.result = Exploration()
         self.seen: set[Hashable] = set()
-        self.begin_again: int | None = None
         self.reported: set[Hashable] = set()
+        self.relevance.update()
+        self.begin_again: int | None = None
         todo: list[State] = [self._initial()]
         while todo:
             if len(self.seen) > self.limit:
@@ -189,19 +242,12 @@ class Explorer:
             if split is None:
                 self.result.ends += 1
                 continue
-            self.folder.normalise(state.agents, state.world, state.order)
             key = self.folder.key(state.agents, state.world, state.order)
             if key in self.seen:
                 continue
             self.seen.add(key)
-            # The folded state is split anew: the undecided comparison may read differently there.
-            split = self._advance(state)
-            self._check_grown()
-            if split is None:
-                self.result.ends += 1
-                continue
-            for interval, residue in split.choices:
-                branch = state.copy()
+            for number, (interval, residue) in enumerate(split.choices):
+                branch = state.copy() if number + 1 < len(split.choices) else state
                 if branch.world.learn(split.form, interval, residue):
                     todo.append(branch)
         else:
@@ -229,40 +275,48 @@ class Explorer:
                 self.result.troubles.append(Trouble(("modes", *key), {}))
 
     def _check_grown(self) -> None:
-        """Go on for a while after something new was numbered, to find more of it, and then begin again."""
-        effects = len(self.resolver.effects())
-        if self.events.grown or effects > self.effects:
-            self.events.grown = False
-            self.effects = effects
+        """Go on for a while after a new operation was met, to find more of them, and then begin again."""
+        if len(self.actions.known) > self.relevance.seen:
+            self.relevance.update()
             self.begin_again = len(self.seen) + _PATIENCE
         if self.begin_again is not None and len(self.seen) > self.begin_again:
             raise _Grown
 
     def _discover(self) -> None:
-        """Build the effects of a few small runs, so that the exploration seldom has to begin again."""
+        """Build the actions of a few small runs, so that the exploration seldom has to begin again."""
         for shape in islice(shapes(self.compiled), 0, 60, 6):
-            for program in self.compiled.programs:
+            for number, program in enumerate(self.compiled.programs):
                 try:
                     issued, _ = issue(self.compiled, program, shape.values, shape.table(), 5_000)
                 except LimitReached:
                     continue
                 for site, arguments, _ in issued:
-                    self.resolver.effect(program.agent, site, program.sites[site], arguments)
+                    self._action(number, site, arguments)
+
+    def _action(self, number: int, site: int, arguments: tuple[int, ...]) -> Action:
+        found = self.known[number].get((site, arguments))
+        if found is None:
+            program = self.compiled.programs[number]
+            effect = self.resolver.effect(program.agent, site, program.sites[site], arguments)
+            found = self.known[number][site, arguments] = self.actions.action(effect)
+        return found
 
     def _initial(self) -> State:
         initial: dict[Symbol, Interval] = {}
         for parameter in self.compiled.parameters:
-            initial["p", parameter] = bounds(self.compiled, parameter)
+            initial[self.symbols.parameter(parameter)] = bounds(self.compiled, parameter)
         knowledge = Knowledge({((s, 1),): interval for s, interval in initial.items()})
-        order = Order(self.events)
-        order.pipes = dict.fromkeys(self.pipes, self.events.virtual)
-        return State([s.start() for s in self.steppers], World(knowledge, initial, self.remember), order)
+        zero = (0,) * len(self.actions.pipes)
+        order = Order(self.actions, self.rules, [zero] * len(zero), [None] * len(zero))
+        world = World(self.symbols, knowledge, initial, self.remember)
+        return State([s.start() for s in self.steppers], world, order)
 
     # ------------------------------------------------------------------------------------------ one path
 
     def _advance(self, state: State) -> Undecided | None:
         """Run all agents until nothing moves without a decision; None if the path ended."""
         budget = _STEPS
+        order, world = state.order, state.world
         while True:
             moved = False
             undecided: Undecided | None = None
@@ -270,25 +324,30 @@ class Explorer:
             meeting: list[int] = []
             for number, stepper in enumerate(self.steppers):
                 stepper.report = lambda bad: self._report((bad.kind, bad.span), state)
-                agent = state.agents[number]
+                agent, known = state.agents[number], self.known[number]
                 while True:
                     try:
-                        found = stepper.next(agent, state.world, budget)
+                        found = stepper.next(agent, world, budget)
                     except Undecided as split:
                         undecided = undecided or split
                         break
                     if found is None:
                         stopped += 1
                         break
-                    emit, arguments, task = found
-                    site = stepper.program.sites[emit.site]
-                    effect = self.resolver.effect(stepper.program.agent, emit.site, site, arguments)
-                    if effect.meets:
+                    site, arguments, task = found
+                    action = known.get((site, arguments))
+                    if action is None:
+                        action = self._action(number, site, arguments)
+                    if action.meets:
                         meeting.append(number)
                         break
-                    if state.order.obstacle(effect, self.credits):
+                    if (action.waits or action.phase or action.rings) and order.obstacle(action):
                         break
-                    self._execute(state, number, emit, arguments, task)
+                    for fault in order.execute(action, task):
+                        self._report(fault, state)
+                    if action.sets:
+                        self._count(action, order)
+                    agent.pc += 1
                     moved = True
                     budget -= 1
                     if budget <= 0:
@@ -296,43 +355,29 @@ class Explorer:
             if moved:
                 continue
             if len(meeting) == len(self.steppers):
-                self._meet(state, meeting)
+                order.meet(self.scalars)
+                for agent in state.agents:
+                    agent.pc += 1
                 continue
             if undecided is not None:
                 return undecided
             if stopped == len(self.steppers):
-                left = state.order.left()
+                left = order.left()
                 self.result.left += any(fault[0] == "leftover" for fault in left)
                 for fault in left:
                     self._report(fault, state)
             else:
-                self._report(("hang", *self._stuck(state)), state)
+                self._report(("hang", *(a.pc for a in state.agents)), state)
             return None
 
-    def _execute(self, state: State, number: int, emit: Emit, arguments: tuple[int, ...], task: Value | None) -> None:
-        stepper = self.steppers[number]
-        agent = stepper.program.agent
-        effect = self.resolver.effect(agent, emit.site, stepper.program.sites[emit.site], arguments)
-        frees_at = self.compiled.target.frees_at
-        for fault in state.order.execute(effect, task, self.credits, frees_at, self.siblings[agent]):
-            self._report(fault, state)
-        for channel in effect.sets:
+    def _count(self, action: Action, order: Order) -> None:
+        """Note how many signals are pending."""
+        peaks = self.result.peaks
+        for channel in action.sets:
             name = str(self.resolver.channels[channel])
-            pending = len(state.order.tokens.get(channel, ()))
-            self.result.peaks[name] = max(pending, self.result.peaks.get(name, 0))
-        state.agents[number].pc += 1
-
-    def _meet(self, state: State, meeting: list[int]) -> None:
-        """All agents stand at sync_all: everybody learns what anybody knows."""
-        known = 0
-        for mask in state.order.pipes.values():
-            known |= mask
-        for number in meeting:
-            state.order.pipes[self.steppers[number].program.agent, "S"] = known
-            state.agents[number].pc += 1
-
-    def _stuck(self, state: State) -> tuple[Hashable, ...]:
-        return tuple(a.pc for a in state.agents)
+            pending = len(order.tokens[channel])
+            if pending > peaks.get(name, 0):
+                peaks[name] = pending
 
     def _report(self, fault: Fault, state: State) -> None:
         if fault not in self.reported:
@@ -343,11 +388,25 @@ class Explorer:
         """Parameter values that agree with what is known on the path, as a hint for the executor."""
         values: dict[str, int] = {}
         for parameter in self.compiled.parameters:
-            base: Symbol = ("p", parameter)
+            base = self.symbols.parameter(parameter)
             best: int | None = None
             for form, (low, high) in state.world.knowledge.intervals.items():
-                if len(form) == 1 and (form[0][0] == base or form[0][0][1:2] == (base,)):
+                if len(form) == 1 and form[0][0].base is base:
                     pick = low if low is not None else high if high is not None else 0
                     best = pick if best is None or abs(pick) > abs(best) else best
             values[parameter] = best or 0
         return values
+
+
+def _pipes(compiled: Compiled) -> list[PipeKey]:
+    """Every pipe that some operation of the text may run on."""
+    pipes: list[PipeKey] = []
+    for program in compiled.programs:
+        found: dict[PipeKey, None] = {(program.agent, "S"): None}
+        for site in program.sites:
+            pipe = getattr(site, "pipe", None) or getattr(site, "source", "S")
+            found[program.agent, "S" if pipe not in ir.PIPES else pipe] = None
+            if isinstance(site, ir.SyncDst):
+                found[program.agent, site.target] = None
+        pipes += found
+    return pipes

@@ -1,469 +1,529 @@
 """Folding: which relative state is this?
 
-Values that only matter relative to each other are shifted down together by a multiple of their period, dead values are
-dropped, entries of loops are counted from the oldest that is still in use, and knowledge nobody can ask for any more
-is forgotten.  What is left is finite for kernels whose counters are used in the ways that `structure` knows.
+Counters stay plain integers along a path.  For comparison with the states seen before, values that the rest of the
+program cannot tell from shifted ones (`fencepost.prove.observables`) are shifted down together by a multiple of their
+period; runs of loops are counted from the oldest that somebody still looks at; what nobody asks for is left out.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from math import lcm
 
-from fencepost.model.program import Next
 from fencepost.prove.abstract import STALE, Agent, World
+from fencepost.prove.observables import Observables, Plan, Sign
 from fencepost.prove.order import Order
 from fencepost.prove.relevance import Relevance
-from fencepost.prove.structure import Group, Level, Structure
-from fencepost.prove.values import Form, Linear, Symbol, Value, linear
+from fencepost.prove.uses import FIXED, Named, Node
+from fencepost.prove.values import EVERYTHING, OPAQUE, Level, Linear, Symbol, Value
 
-Place = tuple[Hashable, ...]
-"""A member: ("group", agent, group), ("symbol", symbol), ("task",), or ("arguments", f, i, level, epoch)."""
+Member = Hashable
+"""("slot", agent, slot), ("argument", function, position, level, epoch), ("task",) or a symbol."""
+
+_TASK = ("task",)
 
 
 @dataclass(slots=True)
-class _Component:
-    """Values that shift together, and what stands in the way."""
+class _Part:
+    """Members that shift together: by at most `room`, in steps of `period`."""
 
+    members: list[Member] = field(default_factory=list)
+    room: int = FIXED
     period: int = 1
-    threshold: int = 1
-    blocked: bool = False
-    groups: list[tuple[int, int]] = field(default_factory=list)
-    symbols: list[Symbol] = field(default_factory=list)
-    arguments: list[tuple[str, int, Level | None, int]] = field(default_factory=list)
-    task: bool = False
+    shift: int = 0
 
 
 class Folder:
-    """Normalises states of one kernel.
+    """Forgets what is no longer asked for, and names states.
 
-    `remember`: symbols keep exact small values up to this; thresholds of components with symbols lie above it.
-    `slack` raises every threshold.
+    `remember`: unknown numbers are known exactly up to this; `slack` raises every threshold.
     """
 
-    def __init__(self, structures: list[Structure], relevance: Relevance, remember: int, slack: int) -> None:
+    def __init__(self, plans: list[Plan], relevance: Relevance, remember: int, slack: int) -> None:
+        self.plans = plans
         self.relevance = relevance
-        self.structures = structures
-        self.remember = remember
+        self.least = remember + 1
         self.slack = slack
-
-    def normalise(self, agents: list[Agent], world: World, order: Order) -> None:
-        """Bring a state into its normal form, in place."""
-        self.relevance.apply(order)
-        self._drop_dead(agents)
-        self._epochs(agents, world, order)
-        self._forget(agents, world)
-        for component in self._components(agents, world, order):
-            self._shift(component, agents, world, order)
+        self.moduli: dict[str, int] = {}
+        for plan in plans:
+            for name, modulus in plan.moduli.items():
+                self.moduli[name] = lcm(self.moduli.get(name, 1), modulus)
 
     def key(self, agents: list[Agent], world: World, order: Order) -> Hashable:
-        """What two states must agree in to behave alike."""
-        return (
-            tuple((a.pc, tuple(a.values), tuple(sorted(a.epochs.items(), key=repr))) for a in agents),
-            frozenset((f, i) for f, i in world.knowledge.intervals.items() if i != (None, None)),
-            frozenset(world.knowledge.residues.items()),
-            order.present,
-            tuple(order.pipes.items()),
-            frozenset((c, t) for c, t in order.tokens.items() if t),
-            frozenset(order.locks.items()),
-            frozenset(order.flags.items()),
-            frozenset(
-                (k, r.messages, r.freed, r.credits, r.pushes, r.batch, r.unfreed, r.ahead)
-                for k, r in order.rings.items()
-            ),
-            frozenset(order.tasks.items()),
-            frozenset(order.sums.items()),
-            order.held,
-            order.freed,
-        )
+        """What two states must agree in to behave alike; forgets in place what nobody asks for."""
+        self.relevance.settle(order)
+        return _Folding(self, agents, world, order).run()
 
-    # ------------------------------------------------------------------------------------------ dead values
 
-    def _drop_dead(self, agents: list[Agent]) -> None:
-        for agent, structure in zip(agents, self.structures, strict=True):
-            live = structure.live[agent.pc]
-            for slot in range(len(agent.values)):
-                if slot not in live:
-                    agent.values[slot] = 0
+class _Folding:
+    """The folding of one state."""
 
-    # ------------------------------------------------------------------------------------------ entries of loops
+    def __init__(self, folder: Folder, agents: list[Agent], world: World, order: Order) -> None:
+        self.folder = folder
+        self.agents = agents
+        self.world = world
+        self.order = order
+        self.asked = [plan.at(agent.pc) for plan, agent in zip(folder.plans, agents, strict=True)]
+        self.parent: dict[Member, Member] = {}
+        self.room: dict[Member, int] = {}
+        self.period: dict[Member, int] = {}
+        self.needed: set[Symbol] = set()
+        self.mentioned: set[Symbol] = set()
+        self.together: list[frozenset[Symbol]] = []
+        self.copies: dict[Symbol, list[Symbol]] = {}
+        self.functions: dict[str, list[Symbol]] = {}
+        self.lowest: dict[Level, int] = {}
+        self.stale: dict[Symbol, int] = {}
 
-    def _epochs(self, agents: list[Agent], world: World, order: Order) -> None:
-        """Count entries from the oldest in use; forget copies of older ones."""
-        lowest: dict[Level, int] = {}
-        for agent, structure in zip(agents, self.structures, strict=True):
-            for loop in structure.loops:
-                if loop.level is not None:
-                    epoch = agent.epochs.get(loop.level, 0)
-                    lowest[loop.level] = min(lowest.get(loop.level, epoch), epoch)
-        if not any(lowest.values()):
+    def run(self) -> Hashable:
+        self._drop_values()
+        self._forget_functions()
+        self._index()
+        for number, asked in enumerate(self.asked):
+            self._unite(number, asked)
+        self._forget_knowledge()
+        self._runs()
+        self._settle()
+        values = tuple(self._agent(n) for n in range(len(self.agents)))
+        return values, self._knowledge(), self.folder.relevance.key(self.order, self._round)
+
+    # ------------------------------------------------------------------------------------------ forgetting
+
+    def _drop_values(self) -> None:
+        for agent, asked in zip(self.agents, self.asked, strict=True):
+            values = agent.values
+            for slot in asked.dead:
+                values[slot] = 0
+
+    def _forget_functions(self) -> None:
+        """Forget values of unknown functions that no agent holds and none can ask for any more."""
+        intervals = self.world.knowledge.intervals
+        bases = {s.base for form in intervals for s, _ in form if s.base.kind == "f"}
+        if not bases:
             return
-
-        def rename(symbol: Symbol) -> Symbol | None:
-            if symbol[0] == "p":
-                return symbol
-            level, epoch = symbol[-2], symbol[-1]
-            if level is not None:
-                epoch = epoch - lowest.get(level, 0)  # type: ignore[call-overload]
-                if epoch < 0:
-                    return None
-            if symbol[0] == "c":
-                inner = rename(symbol[1])  # type: ignore[arg-type]
-                return None if inner is None else ("c", inner, level, epoch)
-            arguments = []
-            for argument in symbol[2]:  # type: ignore[attr-defined]
-                new = self._renamed(argument, rename)
-                if new is None:
-                    return None
-                arguments.append(new)
-            return ("f", symbol[1], tuple(arguments), level, epoch)
-
-        for agent in agents:
-            agent.epochs = {level: e - lowest.get(level, 0) for level, e in agent.epochs.items()}
-            for slot, value in enumerate(agent.values):
-                if isinstance(value, Linear):
-                    new = self._renamed(value, rename)
-                    # A live value over a symbol of an old entry keeps a symbol of its own that nothing is known of.
-                    agent.values[slot] = value if new is None else new
-        self._rename_knowledge(world, rename)
-        self._rename_tasks(order, rename)
-
-    @staticmethod
-    def _renamed(value: Value, rename) -> Value | None:  # type: ignore[no-untyped-def]
-        if not isinstance(value, Linear):
-            return value
-        terms: dict[Symbol, int] = {}
-        for symbol, coefficient in value.terms:
-            new = rename(symbol)
-            if new is None:
-                return None
-            terms[new] = terms.get(new, 0) + coefficient
-        return linear(value.constant, terms)
-
-    def _rename_knowledge(self, world: World, rename) -> None:  # type: ignore[no-untyped-def]
-        intervals: dict[Form, tuple[int | None, int | None]] = {}
-        for form, interval in world.knowledge.intervals.items():
-            names = [(rename(s), c) for s, c in form]
-            if all(s is not None for s, _ in names):
-                intervals[tuple(sorted(names, key=repr))] = interval
-        world.knowledge.intervals = intervals
-        residues = {}
-        for symbol, residue in world.knowledge.residues.items():
-            new = rename(symbol)
-            if new is not None:
-                residues[new] = residue
-        world.knowledge.residues = residues
-
-    def _rename_tasks(self, order: Order, rename) -> None:  # type: ignore[no-untyped-def]
-        for cell, (core, task) in list(order.tasks.items()):
-            new = self._renamed(task, rename)
-            if new is None:
-                new = Linear(0, ((("f", "forgotten", (), None, 0), 1),))
-            order.tasks[cell] = (core, new)
-        for ring in order.rings.values():
-            ring.messages = tuple(
-                (m, t if t is None or isinstance(t, int) else self._renamed(t, rename) or t) for m, t in ring.messages
-            )
-
-    # ------------------------------------------------------------------------------------------ unknown functions
-
-    def _forget(self, agents: list[Agent], world: World) -> None:
-        """Forget values of unknown functions that no agent can ask for any more, and empty knowledge."""
         used: set[Symbol] = set()
-        for agent in agents:
+        for agent in self.agents:
             for value in agent.values:
                 if isinstance(value, Linear):
                     for symbol, _ in value.terms:
                         used |= _parts(symbol)
-        gone: set[Symbol] = set()
-        for form in world.knowledge.intervals:
-            for symbol, _ in form:
-                base = symbol[1] if symbol[0] == "c" else symbol
-                assert isinstance(base, tuple)
-                if base[0] == "f" and base not in used and self._passed(base, agents):
-                    gone.add(symbol)
+        for _, task in self.order.tasks.values():
+            if isinstance(task, Linear):
+                for symbol, _ in task.terms:
+                    used |= _parts(symbol)
+        gone = {base for base in bases if base not in used and self._passed(base, used)}
         if gone:
-            world.knowledge.intervals = {
-                f: i for f, i in world.knowledge.intervals.items() if not any(s in gone for s, _ in f)
-            }
-            world.knowledge.residues = {s: r for s, r in world.knowledge.residues.items() if s not in gone}
+            self._drop({s for form in intervals for s, _ in form if s.base in gone})
 
-    def _passed(self, symbol: Symbol, agents: list[Agent]) -> bool:
-        """Whether every agent that may still call the function is well past these arguments, or will not call it."""
-        _, name, arguments, level, epoch = symbol
-        for agent, structure in zip(agents, self.structures, strict=True):
-            if name == STALE:
-                return True
-            if name in ("//", "*", "%", "trips"):
-                return False
-            if name not in structure.calls[agent.pc]:
-                continue
-            if level is None:
-                return False
-            if agent.epochs.get(level, 0) > epoch:  # type: ignore[call-overload]
-                continue
-            current = self._counter(agent, structure, level)  # type: ignore[arg-type]
-            numbers = [a for a in arguments if isinstance(a, int)]  # type: ignore[attr-defined]
-            if current is None or not numbers or max(numbers) >= current - 1 - structure.lags.get(name, 0):
-                return False
-        return True
+    def _drop(self, gone: set[Symbol]) -> None:
+        knowledge = self.world.knowledge
+        knowledge.intervals = {f: i for f, i in knowledge.intervals.items() if not any(s in gone for s, _ in f)}
+        knowledge.residues = {s: r for s, r in knowledge.residues.items() if s not in gone}
+
+    def _passed(self, symbol: Symbol, used: set[Symbol]) -> bool:
+        """Whether no agent can come to this value any more."""
+        name = symbol.name
+        if name == STALE:
+            return True
+        if name in OPAQUE or name == "trips":
+            inner = {s for a in symbol.arguments if isinstance(a, Linear) for s, _ in a.terms if s.kind == "f"} - used
+            return any(self._passed(s, used) for s in inner)
+        return all(self._past(agent, asked, symbol) for agent, asked in zip(self.agents, self.asked, strict=True))
+
+    def _past(self, agent: Agent, asked: Observables, symbol: Symbol) -> bool:
+        """Whether an agent cannot call the function with these arguments in this run any more."""
+        if not symbol.arguments:
+            return False
+        return any(
+            not self._may_call(agent, asked, symbol, position, value) for position, value in enumerate(symbol.arguments)
+        )
 
     @staticmethod
-    def _counter(agent: Agent, structure: Structure, level: Level) -> int | None:
-        """The counter of the running loop of a level, or None."""
-        for loop in structure.loops:
-            if loop.level == level and loop.head <= agent.pc < loop.end:
-                following = structure.program.code[loop.head]
-                assert isinstance(following, Next)
-                at = agent.values[following.index]
-                return at if isinstance(at, int) else None
-        return None
-
-    # ------------------------------------------------------------------------------------------ components
-
-    def _components(self, agents: list[Agent], world: World, order: Order) -> list[_Component]:
-        parent: dict[Place, Place] = {}
-
-        def find(place: Place) -> Place:
-            while parent.setdefault(place, place) != place:
-                place = parent[place]
-            return place
-
-        def union(a: Place, b: Place) -> None:
-            parent[find(b)] = find(a)
-
-        blocked: list[Place] = []
-        shared: dict[Place, list[tuple[int, Place]]] = defaultdict(list)
-        for number, (agent, structure) in enumerate(zip(agents, self.structures, strict=True)):
-            live = structure.live[agent.pc]
-            for g, group in enumerate(structure.groups):
-                here: Place = ("group", number, g)
-                find(here)
-                if group.task:
-                    union(here, ("task",))
-                if not group.foldable or self._breaks(group, agent, structure, live):
-                    blocked.append(here)
-                for name, level in group.symbols:
-                    shared["name", name, level].append((number, here))
-                for function, position, level in group.functions:
-                    shared["arguments", function, position, level].append((number, here))
-        for place, users in shared.items():
-            self._share(place, users, agents, union, blocked)
-        for form in world.knowledge.intervals:
-            for symbol, _ in form:
-                union(("symbol", symbol), ("name", _name(symbol), _level(symbol), _epoch(symbol)))
-                if symbol[0] == "f":
-                    # Comparisons outside all loops use a function value as it is.
-                    union(("symbol", symbol), ("name", _name(symbol), None, 0))
-        components: dict[Place, _Component] = defaultdict(_Component)
-        for place in list(parent):
-            component = components[find(place)]
-            match place:
-                case ("group", int(n), int(g)):
-                    component.groups.append((n, g))
-                    group = self.structures[n].groups[g]
-                    component.period = lcm(component.period, group.period)
-                    component.threshold = max(component.threshold, group.threshold + self.slack)
-                case ("symbol", tuple() as member):
-                    component.symbols.append(member)
-                    for structure in self.structures:
-                        component.period = lcm(component.period, structure.moduli.get(str(_name(member)), 1))
-                    component.threshold = max(component.threshold, self.remember + 2)
-                case ("arguments", str(f), int(i), place_level, int(epoch)):
-                    component.arguments.append((f, i, place_level, epoch))  # type: ignore[arg-type]
-                case ("task",):
-                    component.task = True
-        for place in blocked:
-            if place in parent:
-                components[find(place)].blocked = True
-        return list(components.values())
-
-    def _share(
-        self,
-        place: Place,
-        users: list[tuple[int, Place]],
-        agents: list[Agent],
-        union: Callable[[Place, Place], None],
-        blocked: list[Place],
-    ) -> None:
-        """Join the groups that use one symbol (or the arguments of one function) at one level in the same entry.
-
-        An agent that will still enter an entry that another one is in starts there from a constant: nothing of that
-        entry may be shifted before.
-        """
-        level = place[-1]
-        epochs = {n: agents[n].epochs.get(level, 0) if level is not None else 0 for n, _ in users}  # type: ignore[call-overload]
-        for number, here in users:
-            union(here, (*place, epochs[number]))
-        for number in epochs:
-            structure = self.structures[number]
-            if level is not None and level in structure.entries[agents[number].pc]:
-                blocked += [(*place, e) for e in set(epochs.values()) if e > epochs[number]]
-
-    def _breaks(self, group: Group, agent: Agent, structure: Structure, live: frozenset[int]) -> bool:
-        """Whether an assignment reachable from here restarts one member while others that it is compared with stay."""
-        restarted = structure.breaks[agent.pc] & group.slots
-        if not restarted or not (group.related or group.task):
+    def _meant(agent: Agent, level: Level | None, later: bool, symbol: Symbol) -> bool:
+        """Whether uses at a level are about the run that the symbol belongs to."""
+        if level != symbol.level:
             return False
-        for slot in restarted:
-            own = self._loop_slots(structure, slot)
-            if own is None:
+        if level is None:
+            return True
+        epoch = agent.epochs.get(level, 0)
+        return symbol.epoch > epoch if later else symbol.epoch == epoch
+
+    def _may_call(self, agent: Agent, asked: Observables, symbol: Symbol, position: int, value: Value) -> bool:
+        """Whether the argument at `position` can still be `value`."""
+        node = Named("argument", symbol.name, position)
+        for ask in asked.above:
+            if ask.node == node and self._meant(agent, ask.level, ask.later, symbol):
                 return True
-            if group.task:
-                return True
-            own |= set(self._staled(structure, slot))
-            others = [s for s in group.slots & live if s not in own and isinstance(agent.values[s], int)]
-            if others:
+        for sign in asked.signs:
+            if not any(n == node for n, _ in sign.shape) or not self._meant(agent, sign.level, sign.later, symbol):
+                continue
+            if sign.later or self._argument_may_be(agent, sign, node, value):
                 return True
         return False
 
     @staticmethod
-    def _staled(structure: Structure, slot: int) -> tuple[int, ...]:
-        """The counters of earlier entries that the loop with this index makes unknown when it is entered again."""
-        for loop in structure.loops:
-            if structure.program.code[loop.head].index == slot:  # type: ignore[union-attr]
-                return structure.stale.get(loop.enter, ())
-        return ()
+    def _argument_may_be(agent: Agent, sign: Sign, node: Named, value: Value) -> bool:
+        if not isinstance(value, int):
+            return True
+        total, factor = 0, 0
+        for n, c in sign.shape:
+            if n == node:
+                factor = c
+            elif isinstance(n, int) and isinstance(agent.values[n], int):
+                at = agent.values[n]
+                assert isinstance(at, int)
+                total += c * at
+            else:
+                return True
+        if factor not in (1, -1):
+            return True
+        # factor * argument + total + k = 0 for some k in low..high
+        low, high = sign.low, sign.high
+        if factor > 0:
+            low, high = (None if high is None else -high, None if low is None else -low)
+            total = -total
+        return (low is None or value >= total + low) and (high is None or value <= total + high)
 
-    @staticmethod
-    def _loop_slots(structure: Structure, slot: int) -> set[int] | None:
-        """The index, limit and variable of the loops whose index this slot is; None if it is no loop index."""
-        for loop in structure.loops:
-            following = structure.program.code[loop.head]
-            if following.index == slot:  # type: ignore[union-attr]
-                return {following.index, following.limit, following.slot}  # type: ignore[union-attr]
-        return None
+    def _index(self) -> None:
+        """The symbols that something is known of, by what they stand for."""
+        seen: set[Symbol] = set()
+        for form in self.world.knowledge.intervals:
+            for symbol, _ in form:
+                if symbol not in seen:
+                    seen.add(symbol)
+                    base = symbol.base
+                    if symbol.kind == "c":
+                        self.copies.setdefault(base, []).append(symbol)
+                    if base.kind == "f":
+                        for name in {base.name, base.family}:
+                            if base not in self.functions.setdefault(name, []):
+                                self.functions[name].append(base)
 
-    # ------------------------------------------------------------------------------------------ shift
+    def _forget_knowledge(self) -> None:
+        """Forget what is known of copies, and of differences, that nobody looks at."""
+        knowledge = self.world.knowledge
+        gone = {s for form in knowledge.intervals for s, _ in form if s.kind == "c" and s not in self.needed}
+        if gone:
+            self._drop(gone)
+        for form in [f for f in knowledge.intervals if len(f) > 1]:
+            symbols = {s for s, _ in form}
+            if not any(symbols <= known for known in self.together):
+                del knowledge.intervals[form]
+        held = {part for symbol in self.mentioned for part in _parts(symbol)}
+        for symbol, interval in self.world.initial.items():
+            if symbol not in held:
+                knowledge.intervals[(symbol, 1),] = interval
+                knowledge.residues.pop(symbol, None)
 
-    def _shift(self, component: _Component, agents: list[Agent], world: World, order: Order) -> None:
-        if component.blocked:
+    # ------------------------------------------------------------------------------------------ what shifts together
+
+    def _find(self, member: Member) -> Member:
+        parent = self.parent
+        root = parent.setdefault(member, member)
+        while parent[root] != root:
+            root = parent[root]
+        while member != root:
+            parent[member], member = root, parent[member]
+        return root
+
+    def _limit(self, member: Member, room: int) -> None:
+        self._find(member)
+        if room < self.room.get(member, FIXED):
+            self.room[member] = room
+
+    def _symbols(self, symbol: Symbol, level: Level | None, later: bool, epoch: int) -> tuple[list[Symbol], bool]:
+        """The copies that comparisons with a symbol use, and whether others may come."""
+        if level is None or (symbol.kind == "f" and (symbol.level == level or symbol.name == STALE)):
+            return [symbol], False
+        copies = [c for c in self.copies.get(symbol, ()) if c.level == level]
+        if later:
+            return [c for c in copies if c.epoch > epoch], True
+        found = [c for c in copies if c.epoch == epoch]
+        return found, not found
+
+    def _expand(
+        self, number: int, node: Node, level: Level | None, later: bool
+    ) -> tuple[list[tuple[Member, int]], bool, int]:
+        """The members that a node stands for with their factors, whether others may come, and the constant."""
+        agent = self.agents[number]
+        epoch = agent.epochs.get(level, 0) if level is not None else 0
+        found: list[tuple[Member, int]] = []
+        open_ = False
+        if isinstance(node, int):
+            value = agent.values[node]
+            if not isinstance(value, Linear):
+                return [(("slot", number, node), 1)], False, 0
+            for symbol, c in value.terms:
+                self.mentioned.add(symbol)
+                copies, more = self._symbols(symbol, level, later, epoch)
+                found += [(s, c) for s in copies]
+                open_ = open_ or more
+            return found, open_, value.constant
+        if node.kind == "task":
+            return [(_TASK, 1)], False, 0
+        if node.kind == "function":
+            for base in self.functions.get(node.name, ()):
+                self.mentioned.add(base)
+                copies, more = self._symbols(base, level, later, epoch)
+                found += [(s, 1) for s in copies]
+                open_ = open_ or more
+            return found, open_, 0
+        runs = [epoch]
+        if later:
+            named = {s.epoch for s in self.functions.get(node.name, ()) if s.level == level and s.epoch > epoch}
+            runs = sorted(named)
+        for run in runs:
+            found.append((("argument", node.name, node.position, level, run), 1))
+        return found, False, 0
+
+    def _unite(self, number: int, asked: Observables) -> None:
+        for sign in asked.signs:
+            self._sign(number, sign)
+        for ask in asked.above:
+            members, _, constant = self._expand(number, ask.node, ask.level, ask.later)
+            if isinstance(ask.node, int):
+                self._threshold(members, constant, ask.value)
+            else:
+                for one in members:
+                    self._threshold([one], constant, ask.value)
+            self._note(members)
+        self._natural(number, asked)
+        for ask in asked.residues:
+            members, _, _ = self._expand(number, ask.node, ask.level, ask.later)
+            for member, c in members:
+                self._find(member)
+                self.period[member] = lcm(self.period.get(member, 1), _over(ask.value, c))
+            self._note(members)
+
+    def _note(self, members: list[tuple[Member, int]]) -> None:
+        for member, _ in members:
+            if isinstance(member, Symbol):
+                self.needed.add(member)
+
+    def _sign(self, number: int, sign: Sign) -> None:
+        level, later = sign.level, sign.later
+        total: dict[Member, int] = {}
+        open_ = False
+        for node, c in sign.shape:
+            members, more, _ = self._expand(number, node, level, later)
+            open_ = open_ or more
+            if isinstance(node, Named) and node.kind == "function" and len(members) > 1:
+                # any one of the values may be meant: they all move together
+                for member, _ in members:
+                    total[member] = c
+                open_ = open_ or len(sign.shape) > 2
+                continue
+            for member, factor in members:
+                total[member] = total.get(member, 0) + c * factor
+        parts = [m for m, c in total.items() if c]
+        if not parts:
             return
-        members: list[int] = []
-        slots: list[tuple[Agent, int]] = []
-        for number, g in component.groups:
-            structure = self.structures[number]
-            for slot in structure.groups[g].slots & structure.live[agents[number].pc]:
-                value = agents[number].values[slot]
-                if isinstance(value, int):
-                    members.append(value)
-                    slots.append((agents[number], slot))
-        period = component.period
-        for symbol in component.symbols:
-            low, high = world.knowledge.interval(((symbol, 1),))
-            if low is None:
-                return
-            members.append(low)
-            period = lcm(period, world.knowledge.residues.get(symbol, (1, 0))[0])
-        if component.task:
-            for _, task in order.tasks.values():
-                if isinstance(task, int):
-                    members.append(task)
-            for ring in order.rings.values():
-                members += [t for _, t in ring.messages if isinstance(t, int)]
-        members += self._argument_values(component, world, agents)
-        mine = set(component.symbols)
-        for form in world.knowledge.intervals:
-            if len(form) > 1 and sum(c for s, c in form if s in mine) != 0:
-                return
-        if not members or min(members) < component.threshold + period:
+        symbols = frozenset(m for m in parts if isinstance(m, Symbol))
+        self.needed |= symbols
+        if len(symbols) > 1:
+            self.together.append(symbols)
+        first = self._find(parts[0])
+        for member in parts[1:]:
+            other = self._find(member)
+            if other != first:
+                self.parent[other] = first
+        balanced = self._balanced(sign, total)
+        if open_ or not balanced:
+            self._limit(parts[0], 0)
+
+    def _balanced(self, sign: Sign, total: dict[Member, int]) -> bool:
+        """Whether shifting all members together leaves the shape as it is, whichever function value is meant."""
+        many = [
+            c
+            for node, c in sign.shape
+            if isinstance(node, Named) and node.kind == "function" and len(self.functions.get(node.name, ())) > 1
+        ]
+        if not many:
+            return sum(total.values()) == 0
+        return len(sign.shape) == 2 and sum(c for _, c in sign.shape) == 0 and set(map(abs, total.values())) == {1}
+
+    def _threshold(self, members: list[tuple[Member, int]], constant: int, threshold: int) -> None:
+        """The members are compared with constants up to `threshold - constant`."""
+        for member, c in members:
+            if c != 1 or len(members) > 1 or threshold >= FIXED:
+                self._limit(member, 0)
+            elif isinstance(member, Symbol):
+                low = self.world.knowledge.intervals.get(((member, 1),), EVERYTHING)[0]
+                room = 0 if low is None else low - (threshold - constant) - self.folder.slack
+                self._limit(member, max(room, 0))
+            else:
+                room = self._value(member) - threshold - self.folder.slack
+                self._limit(member, max(room, 0))
+
+    def _value(self, member: Member) -> int:
+        assert isinstance(member, tuple)
+        if member[0] != "slot":
+            return 0
+        value = self.agents[member[1]].values[member[2]]
+        assert isinstance(value, int)
+        return value
+
+    def _natural(self, number: int, asked: Observables) -> None:
+        if not asked.natural:
             return
-        by = (min(members) - component.threshold) // period * period
-        for agent, slot in slots:
+        large = all(self._is_large(number, ask.node, ask.level, ask.later, ask.value) for ask in asked.natural)
+        for ask in asked.natural:
+            members, more, constant = self._expand(number, ask.node, ask.level, ask.later)
+            self._threshold(members, constant, ask.value if large and not more else FIXED)
+            self._note(members)
+
+    def _is_large(self, number: int, node: Node, level: Level | None, later: bool, threshold: int) -> bool:
+        """Whether a node is known to be at least `threshold`."""
+        if isinstance(node, int):
+            value = self.agents[number].values[node]
+            if not isinstance(value, Linear):
+                return value >= threshold
+        members, more, constant = self._expand(number, node, level, later)
+        if more or any(not isinstance(m, Symbol) or c <= 0 for m, c in members):
+            return False
+        lows = [self.world.knowledge.intervals.get(((m, 1),), EVERYTHING)[0] for m, _ in members]  # type: ignore[arg-type]
+        if any(low is None or low < 0 for low in lows):
+            return False
+        if isinstance(node, int):
+            least = constant + sum(c * low for (_, c), low in zip(members, lows, strict=True) if low is not None)
+            return least >= threshold
+        return all(low is not None and low >= threshold for low in lows)
+
+    # ------------------------------------------------------------------------------------------ how far
+
+    def _settle(self) -> None:
+        """How far each part can be shifted."""
+        parts: dict[Member, _Part] = {}
+        for member in list(self.parent):
+            root = self._find(member)
+            part = parts.get(root)
+            if part is None:
+                part = parts[root] = _Part()
+            part.members.append(member)
+            part.room = min(part.room, self.room.get(member, FIXED), self._room(member))
+            part.period = lcm(part.period, self.period.get(member, 1))
+            if isinstance(member, Symbol):
+                for name in {member.base.name, member.base.family}:
+                    part.period = lcm(part.period, self.folder.moduli.get(name, 1))
+                residue = self.world.knowledge.residues.get(member)
+                if residue is not None:
+                    part.period = lcm(part.period, residue[0])
+        self.shift: dict[Member, int] = {}
+        for part in parts.values():
+            by = part.room // part.period * part.period if 0 < part.room < FIXED else 0
+            if by:
+                for member in part.members:
+                    self.shift[member] = by
+
+    def _room(self, member: Member) -> int:
+        """How far a member may go down by itself."""
+        if isinstance(member, Symbol):
+            if member.kind == "p" or member.level is None:
+                return 0  # what everybody is told of
+            low = self.world.knowledge.intervals.get(((member, 1),), EVERYTHING)[0]
+            return 0 if low is None else max(low - self.folder.least - self.folder.slack, 0)
+        assert isinstance(member, tuple)
+        match member[0]:
+            case "slot":
+                return max(self._value(member), 0)
+            case "task":
+                rounds = [t for _, t in self.order.tasks.values() if isinstance(t, int)]
+                for ring in self.order.rings.values():
+                    rounds += [t for _, t in ring.messages if isinstance(t, int)]
+                return max(min(rounds, default=FIXED), 0)
+        _, name, position, level, run = member
+        given = [
+            s.arguments[position]
+            for s in self.functions.get(name, ())
+            if s.level == level and s.epoch == run and position < len(s.arguments)
+        ]
+        if not all(isinstance(g, int) for g in given):
+            return 0
+        return max(min((g for g in given if isinstance(g, int)), default=FIXED), 0)
+
+    # ------------------------------------------------------------------------------------------ names
+
+    def _runs(self) -> None:
+        """For each level the oldest run that somebody still looks at."""
+        for agent, asked in zip(self.agents, self.asked, strict=True):
+            for level in asked.current:
+                epoch = agent.epochs.get(level, 0)
+                self.lowest[level] = min(self.lowest.get(level, epoch), epoch)
+            for level in asked.next:
+                epoch = agent.epochs.get(level, 0) + 1
+                self.lowest[level] = min(self.lowest.get(level, epoch), epoch)
+        others: dict[Level, int] = {}
+        for form in self.world.knowledge.intervals:
+            for symbol, _ in form:
+                if symbol.level is not None and symbol.level not in self.lowest:
+                    others[symbol.level] = min(others.get(symbol.level, symbol.epoch), symbol.epoch)
+        self.lowest |= others
+
+    def _run(self, level: Level | None, epoch: int) -> Hashable:
+        return None if level is None else epoch - self.lowest.get(level, 0)
+
+    def _symbol(self, symbol: Symbol) -> Hashable:
+        match symbol.kind:
+            case "p":
+                return symbol.name
+            case "c":
+                return self._symbol(symbol.base), symbol.level, self._run(symbol.level, symbol.epoch)
+        if symbol.name == STALE:
+            return STALE, self.stale.setdefault(symbol, len(self.stale))
+        arguments: list[Hashable] = []
+        for position, argument in enumerate(symbol.arguments):
+            if isinstance(argument, Linear):
+                arguments.append(self._linear(argument))
+            else:
+                member = ("argument", symbol.name, position, symbol.level, symbol.epoch)
+                arguments.append(argument - self.shift.get(member, 0))
+        return symbol.name, tuple(arguments), symbol.level, self._run(symbol.level, symbol.epoch)
+
+    def _linear(self, value: Linear) -> Hashable:
+        return value.constant, frozenset((self._symbol(s), c) for s, c in value.terms)
+
+    def _agent(self, number: int) -> Hashable:
+        agent, asked, shift = self.agents[number], self.asked[number], self.shift
+        values: list[Hashable] = []
+        for slot in asked.ordered:
             value = agent.values[slot]
-            assert isinstance(value, int)
-            agent.values[slot] = value - by
-        for symbol in component.symbols:
-            form = ((symbol, 1),)
-            low, high = world.knowledge.intervals.get(form, (None, None))
-            world.knowledge.intervals[form] = (
-                None if low is None else low - by,
-                None if high is None else high - by,
-            )
-        if component.task:
-            order.tasks = {c: (k, t - by if isinstance(t, int) else t) for c, (k, t) in order.tasks.items()}
-            for ring in order.rings.values():
-                ring.messages = tuple((m, t - by if isinstance(t, int) else t) for m, t in ring.messages)
-        if component.arguments:
-            self._shift_arguments(component, by, agents, world, order)
+            if isinstance(value, Linear):
+                values.append(self._linear(value))
+            else:
+                values.append(value - shift.get(("slot", number, slot), 0))
+        runs = tuple((level, self._run(level, agent.epochs.get(level, 0))) for level in asked.levels)
+        return agent.pc, tuple(values), runs
 
-    def _argument_values(self, component: _Component, world: World, agents: list[Agent]) -> list[int]:
-        """The integer arguments of the unknown function values that shift with this component."""
-        found: list[int] = []
-        if not component.arguments:
-            return found
-        wanted = set(component.arguments)
-        for symbol in _function_symbols(world, agents):
-            for i, argument in enumerate(symbol[2]):  # type: ignore[arg-type, var-annotated]
-                if (symbol[1], i, symbol[3], symbol[4]) in wanted and isinstance(argument, int):
-                    found.append(argument)
-        return found
+    def _round(self, task: Value) -> Hashable:
+        return self._linear(task) if isinstance(task, Linear) else task - self.shift.get(_TASK, 0)
 
-    def _shift_arguments(self, component: _Component, by: int, agents: list[Agent], world: World, order: Order) -> None:
-        wanted = set(component.arguments)
-
-        def rename(symbol: Symbol) -> Symbol:
-            if symbol[0] == "c":
-                return ("c", rename(symbol[1]), symbol[2], symbol[3])  # type: ignore[arg-type]
-            if symbol[0] != "f":
-                return symbol
-            arguments = []
-            for i, argument in enumerate(symbol[2]):  # type: ignore[arg-type, var-annotated]
-                if isinstance(argument, Linear):
-                    argument = self._renamed(argument, rename)
-                elif (symbol[1], i, symbol[3], symbol[4]) in wanted:
-                    argument -= by
-                arguments.append(argument)
-            return ("f", symbol[1], tuple(arguments), symbol[3], symbol[4])
-
-        for agent in agents:
-            for slot, value in enumerate(agent.values):
-                if isinstance(value, Linear):
-                    new = self._renamed(value, rename)
-                    assert new is not None
-                    agent.values[slot] = new
-        self._rename_knowledge(world, rename)
-        self._rename_tasks(order, rename)
+    def _knowledge(self) -> Hashable:
+        knowledge, shift = self.world.knowledge, self.shift
+        intervals: list[Hashable] = []
+        for form, (low, high) in knowledge.intervals.items():
+            if low is None and high is None:
+                continue
+            by = sum(c * shift.get(s, 0) for s, c in form)
+            name = frozenset((self._symbol(s), c) for s, c in form)
+            intervals.append((name, None if low is None else low - by, None if high is None else high - by))
+        residues = frozenset((self._symbol(s), r) for s, r in knowledge.residues.items())
+        return frozenset(intervals), residues
 
 
-def _name(symbol: Symbol) -> object:
-    base = symbol[1] if symbol[0] == "c" else symbol
-    assert isinstance(base, tuple)
-    return base[1]
-
-
-def _level(symbol: Symbol) -> object:
-    """The level whose comparisons use this copy; a function value is used as it is at its own level."""
-    return symbol[2] if symbol[0] == "c" else symbol[3] if symbol[0] == "f" else None
-
-
-def _epoch(symbol: Symbol) -> int:
-    return int(str(symbol[-1])) if symbol[0] in ("c", "f") else 0
+def _over(modulus: int, factor: int) -> int:
+    """The step in which a factor's residue repeats."""
+    a, b = modulus, abs(factor)
+    while b:
+        a, b = b, a % b
+    return modulus // a
 
 
 def _parts(symbol: Symbol) -> set[Symbol]:
     """A symbol and the symbols inside it."""
-    found = {symbol}
-    if symbol[0] == "c":
-        found |= _parts(symbol[1])  # type: ignore[arg-type]
-    elif symbol[0] == "f":
-        for argument in symbol[2]:  # type: ignore[attr-defined]
-            if isinstance(argument, Linear):
-                for inner, _ in argument.terms:
-                    found |= _parts(inner)
-    return found
-
-
-def _function_symbols(world: World, agents: list[Agent]) -> set[Symbol]:
-    found: set[Symbol] = set()
-    for form in world.knowledge.intervals:
-        for symbol, _ in form:
-            found |= {s for s in _parts(symbol) if s[0] == "f"}
-    for agent in agents:
-        for value in agent.values:
-            if isinstance(value, Linear):
-                for symbol, _ in value.terms:
-                    found |= {s for s in _parts(symbol) if s[0] == "f"}
+    found = {symbol, symbol.base}
+    for argument in symbol.base.arguments:
+        if isinstance(argument, Linear):
+            for inner, _ in argument.terms:
+                found |= _parts(inner)
     return found

@@ -84,6 +84,11 @@ class Recurrences:
             if not isinstance(key, int):
                 self.solved[key] = self.before.env.get(key, ZERO) + self._sum(grown)
 
+    @property
+    def rolled(self) -> list[int]:
+        """The fields of rings that the loop changes."""
+        return list(self._rings)
+
     def at(self, trip: Lin, known: Known) -> tuple[Env, dict[int, RingState]]:
         """Every value at the start of a trip."""
         change = Substitution({self.loop.index: trip}, self.summation.sums.rebuild)

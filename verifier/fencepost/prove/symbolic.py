@@ -91,6 +91,17 @@ class Induction:
     other: Lin
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The formulas at the head of one loop; nothing is known of the `unsolved` slots."""
+
+    loop: Loop
+    copies: tuple[int, ...]
+    values: Env
+    rings: dict[int, RingState]
+    unsolved: frozenset[Key]
+
+
 @dataclass(slots=True)
 class Trace:
     """What one agent does: its events in program order, what must hold, and what it has executed at the end."""
@@ -100,6 +111,7 @@ class Trace:
     demands: list[Demand] = field(default_factory=list)
     inductions: list[Induction] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
+    heads: list[Head] = field(default_factory=list)
     totals: Env = field(default_factory=dict)
 
     def total(self, key: Key) -> Lin:
@@ -336,6 +348,7 @@ class Walker:
         if self._mode is Mode.RECORD:
             after = trip(Mode.RECORD, *recurrences.at(x, inside))
             self.trace.loops.append(loop)
+            self.trace.heads.append(recurrences_head(recurrences, loop, self._copies, inside))
             self.trace.inductions += self._inductions(loop, recurrences, state, after, within)
         env, fields = recurrences.at(trips, known)
         indices = tuple(symbol(o.index) for o in self._loops)
@@ -404,6 +417,13 @@ class Walker:
                 case Store(base=base):
                     changed.add(base)
         return changed
+
+
+def recurrences_head(found: Recurrences, loop: Loop, copies: tuple[int, ...], inside: Known) -> Head:
+    """What was found about the head of a loop."""
+    fields = found.at(symbol(loop.index), inside)[1]
+    changed = {slot: fields[slot] for slot in found.rolled}
+    return Head(loop, copies, dict(found.solved), changed, frozenset(found.unsolved))
 
 
 def _pipe(stmt: object) -> ir.Pipe:

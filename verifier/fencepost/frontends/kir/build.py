@@ -191,9 +191,7 @@ class Builder(DeclarationRules):
             self._error(arguments[-1], "'pipelined' takes two bounds: pipelined(start, stop, ...)")
         start, stop, _ = _bounds(arguments)
         body = self._body(c[-1], "a loop")
-        return ir.Pipelined(
-            str(c[1]), start, stop, body, **keys, span=self._span(c[0], self._end(c[-1]))
-        )
+        return ir.Pipelined(str(c[1]), start, stop, body, **keys, span=self._span(c[0], self._end(c[-1])))
 
     def listed_key(self, c: Children) -> tuple[Token, Any]:
         return c[0], c[2]

@@ -117,7 +117,7 @@ class StatementRules(ExpressionRules):
         try:
             reason = json.loads(c[1], strict=False)
         except ValueError:
-            self._error(c[1], "unknown escape in this string; known are \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX")
+            self._error(c[1], 'unknown escape in this string; known are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX')
             reason = ""
         return ir.Unsupported(reason, span=self._span(c[0], c[1]))
 

@@ -16,6 +16,7 @@ _T = TypeVar("_T")
 Children = list[Any]
 """The children of one rule: tokens, IR nodes and the values below."""
 
+
 @dataclass(frozen=True, slots=True)
 class Bad:
     """A line that could not be read; it has been reported."""

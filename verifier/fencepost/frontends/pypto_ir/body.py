@@ -193,9 +193,7 @@ class _Body:
         self.ctx.scope.enter([(variable.id, loop_variable), *zip([c.id for c in carried], names, strict=True)])
         body, results = self._loop_body(stmt.body, names, loop_variable.name, stmt)
         self.ctx.scope.leave()
-        self.ctx.out.append(
-            ir.For(loop_variable.name, start, stop, step, body, stage, span=self._header(stmt))
-        )
+        self.ctx.out.append(ir.For(loop_variable.name, start, stop, step, body, stage, span=self._header(stmt)))
         self._results(results, names, stmt)
 
     def _header(self, stmt: ast.For | ast.While) -> ir.Span:

@@ -243,6 +243,5 @@ class Calls:
         return ir.DataOp(op, (ir.Access(target.name, span=span),), accesses, "S", span=span)
 
 
-
 def _is_scalar_builtin(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in ("min", "max", "abs", "int", "bool")

@@ -204,6 +204,3 @@ class _Shadowed(Module):
         if meaning is not None:
             raise NotConstant
         return super().lookup(name)
-
-
-

@@ -290,9 +290,7 @@ class KernelReader:
     def _missing(self, sections: list[ir.Section]) -> list[ir.Section]:
         """A section for a half that other sections talk to and that this text does not hold."""
         present = {s.core for s in sections}
-        talks = any(
-            isinstance(n, ir.Push | ir.Pop | ir.SetCross | ir.WaitCross) for s in sections for n in ir.walk(s)
-        )
+        talks = any(isinstance(n, ir.Push | ir.Pop | ir.SetCross | ir.WaitCross) for s in sections for n in ir.walk(s))
         if not talks or len(present) == 2:
             return []
         missing: ir.Core = "vector" if present == {"cube"} else "cube"

@@ -148,4 +148,3 @@ def _constant(ctx: Context, node: ast.expr) -> Constant:
         return ctx.expressions.constant(node)
     except NotConstant:
         raise Unreadable("expected a constant", node) from None
-

@@ -59,7 +59,6 @@ class Environment:
             scope = scope.parent
         raise KeyError(name)
 
-
     def outermost(self) -> Environment:
         """The scope of the module."""
         scope = self

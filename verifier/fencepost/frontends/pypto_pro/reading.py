@@ -298,7 +298,7 @@ class Reading(Evaluator):
                 return Record(tuple((f, self.meet((key, f), f"{hint}_{f}", x, y)) for (f, x), (_, y) in parts))
             case RingSlot(), RingSlot() if a.ring == b.ring:
                 return RingSlot(a.ring, ir.Name(self.context.variable(key, hint)))
-            case (DType() | OneOf()), (DType() | OneOf()) if _dtypes(a) and _dtypes(b):
+            case ((DType() | OneOf()), (DType() | OneOf())) if _dtypes(a) and _dtypes(b):
                 return OneOf(tuple(dict.fromkeys((*_dtypes(a), *_dtypes(b)))), hint)
             case Group(), Group():
                 return Poison(f"{hint} is a different tile group on different paths")

@@ -175,4 +175,3 @@ def hidden_messages(body: Sequence[ir.Stmt]) -> tuple[ir.Push | ir.Pop, ...]:
         for node in ir.walk(stmt)
         if isinstance(node, ir.Push | ir.Pop)
     )
-

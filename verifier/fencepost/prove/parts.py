@@ -1,0 +1,403 @@
+"""Parts: can what the agents share be explored apart from what each keeps to itself?
+
+Memory that only one agent touches is checked on that agent alone, with signals of the others taken to come in time and
+to order nothing: that only loses order.  What is left for all agents together are signals, shared memory, and the locks
+that carry order between pipes.  The states of the parts add up instead of multiplying.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from fencepost import ir
+from fencepost.model.effects import Resolver
+from fencepost.model.program import Compiled, Enter, Program, Require, Set, Store, Test, compile_kernel
+from fencepost.prove.ranges import Ranges
+from fencepost.prove.structure import analyse
+from fencepost.rewrite import rebuild
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A kernel to explore.
+
+    `unchecked`: buffers whose accesses stand there only because they take locks.  `checks`: whether scalar expressions
+    are checked as well.
+    """
+
+    compiled: Compiled
+    unchecked: frozenset[str]
+    checks: bool
+
+
+def shared(compiled: Compiled, direct: bool) -> Part:
+    """What the agents share, for all of them together.
+
+    `direct`: keep the locks of those buffers alone that some operation accesses together with shared memory.
+    """
+    owners = private(compiled)
+    carrying = _carrying(compiled, owners)
+    if direct:
+        carrying &= _direct(compiled, owners)
+    kernel = _Reduction(owners, carrying, _named(compiled), together=True).run(compiled.kernel)
+    return Part(compile_kernel(kernel), frozenset(owners), False)
+
+
+def alone(compiled: Compiled) -> list[Part]:
+    """What each agent keeps to itself: memory, one group of overlapping buffers at a time, and scalar expressions."""
+    owners = private(compiled)
+    parts: list[Part] = []
+    for program in compiled.programs:
+        core = "cube" if program.agent == "aic" else "vector"
+        groups: dict[str, set[str]] = defaultdict(set)
+        find = _groups(compiled)
+        for name, owner in owners.items():
+            if owner == core:
+                groups[find(name)].add(name)
+        for group in groups.values():
+            locking = frozenset() if _ordered(compiled, program, group) else _locking(compiled, core)
+            parts += _one(compiled, program, frozenset(group), locking)
+        if not _harmless(compiled, program):
+            parts += _one(compiled, program, frozenset(), frozenset())
+    return parts
+
+
+def _one(compiled: Compiled, program: Program, group: frozenset[str], locking: frozenset[str]) -> list[Part]:
+    """One agent with one group of its buffers, or without any with its scalars; nothing if another agent is alike."""
+    core = "cube" if program.agent == "aic" else "vector"
+    others = frozenset(b.name for b in compiled.kernel.buffers) - group
+    orders = bool(locking) or not _ordered(compiled, program, set(group))
+    reduction = _Reduction(dict.fromkeys(others, core), locking, group | locking, False, orders, not group)
+    kernel = reduction.run(compiled.kernel)
+    kernel = replace(kernel, body=tuple(i for i in kernel.body if not isinstance(i, ir.Section) or i.core == core))
+    if program.agent == "aiv1" and not any(isinstance(n, ir.Name) and n.id == "sub" for n in ir.walk(kernel)):
+        return []
+    whole = compile_kernel(kernel)
+    programs = tuple(p for p in whole.programs if p.agent == program.agent)
+    return [Part(replace(whole, programs=programs), others, not group)] if programs else []
+
+
+def _ordered(compiled: Compiled, program: Program, group: set[str]) -> bool:
+    """Whether all accesses to a group of buffers are ordered whatever else happens: on one pipe, or under one lock."""
+    layout = Resolver(compiled).layout
+    pipes: set[str] = set()
+    phased = False
+    for _, site in _sites((program,)):
+        if any(a.name in group for a in (*site.writes, *site.reads)):
+            pipes.add(site.pipe)
+            phased = phased or site.phase is not None
+    if len(pipes) <= 1:
+        return True
+    if phased or not (compiled.kernel.auto_mutex and compiled.target.has_mutex):
+        return False
+    taken: dict[int, frozenset[int]] = {}
+    for (name, slot, _, _), cells in layout.views.items():
+        if name not in group:
+            continue
+        mutexes = frozenset(layout.mutexes[name][slot]) if name in layout.mutexes else frozenset()
+        for cell in cells:
+            taken[cell] = taken.get(cell, mutexes) & mutexes
+    return all(taken.values())
+
+
+def _harmless(compiled: Compiled, program: Program) -> bool:
+    """Whether no scalar expression of a program can be a fault."""
+    ranges = Ranges(analyse(compiled, program))
+    for i in program.code:
+        match i:
+            case Require():
+                return False
+            case Set(value=value) | Test(condition=value):
+                if not ranges.safe(value):
+                    return False
+            case Store(index=index, size=size, value=value):
+                if not (ranges.safe(index) and ranges.safe(value) and ranges.within(index, size)):
+                    return False
+            case Enter(start=start, stop=stop):
+                if not (ranges.safe(start) and ranges.safe(stop)):
+                    return False
+    return True
+
+
+def _named(compiled: Compiled) -> frozenset[str]:
+    """The names that keep an operation: buffers, and messages while they are alive."""
+    messages = {n.value for n in ir.walk(compiled.kernel) if isinstance(n, ir.Pop)}
+    return frozenset(messages | set(compiled.depths))
+
+
+# ---------------------------------------------------------------------------------------------- what is private
+
+
+def _sites(programs: Iterable[Program]) -> Iterable[tuple[str, ir.DataOp]]:
+    for program in programs:
+        for site in program.sites:
+            if isinstance(site, ir.DataOp):
+                yield program.agent, site
+
+
+def _groups(compiled: Compiled) -> Callable[[str], str]:
+    """Names the group of overlapping buffers that a buffer belongs to."""
+    first: dict[int, str] = {}
+    group: dict[str, str] = {b.name: b.name for b in compiled.kernel.buffers}
+
+    def find(name: str) -> str:
+        while group[name] != name:
+            name = group[name]
+        return name
+
+    for (name, _, _, _), cells in Resolver(compiled).layout.views.items():
+        for cell in cells:
+            group[find(name)] = find(first.setdefault(cell, name))
+    return find
+
+
+def private(compiled: Compiled) -> dict[str, str]:
+    """The buffers that only one agent touches, with its core; each vector sub-core has its own Vec memory."""
+    layout = Resolver(compiled).layout
+    find = _groups(compiled)
+    names = {b.name for b in compiled.kernel.buffers}
+    users: dict[str, set[str]] = defaultdict(set)
+    for agent, site in _sites(compiled.programs):
+        for access in (*site.writes, *site.reads):
+            if access.name in names:
+                users[find(access.name)].add("cube" if agent == "aic" else "vector")
+                if site.phase is not None and layout.spaces[access.name] == "Acc":
+                    users[find(access.name)] |= {"cube", "vector"}  # the hand-over decides who waits
+    found: dict[str, str] = {}
+    for buffer in compiled.kernel.buffers:
+        used = users[find(buffer.name)]
+        if len(used) == 1:
+            (core,) = used
+            if core == "cube" or buffer.space == "Vec":
+                found[buffer.name] = core
+    return found
+
+
+def _mutexes(compiled: Compiled, site: ir.DataOp) -> dict[str, frozenset[int]]:
+    """The mutexes that the accesses of an operation may take, by buffer."""
+    if not (compiled.kernel.auto_mutex and compiled.target.has_mutex):
+        return {}
+    layout = Resolver(compiled).layout
+    return {
+        access.name: frozenset(m for slot in layout.mutexes[access.name] for m in slot)
+        for access in (*site.writes, *site.reads)
+        if access.name in layout.mutexes
+    }
+
+
+def _locks(compiled: Compiled, agent: str) -> dict[int, set[str]]:
+    """For each mutex of an agent the pipes that take it."""
+    found: dict[int, set[str]] = defaultdict(set)
+    (program,) = (p for p in compiled.programs if p.agent == agent)
+    for _, site in _sites((program,)):
+        for mutexes in _mutexes(compiled, site).values():
+            for mutex in mutexes:
+                found[mutex].add(site.pipe)
+    return found
+
+
+def _locking(compiled: Compiled, core: str) -> frozenset[str]:
+    """The buffers of a core whose mutexes are taken on several pipes."""
+    found: set[str] = set()
+    for program in compiled.programs:
+        if (program.agent == "aic") != (core == "cube"):
+            continue
+        locks = _locks(compiled, program.agent)
+        for _, site in _sites((program,)):
+            for name, mutexes in _mutexes(compiled, site).items():
+                if any(len(locks[m]) > 1 for m in mutexes):
+                    found.add(name)
+    return frozenset(found)
+
+
+def _carrying(compiled: Compiled, private: dict[str, str]) -> frozenset[str]:
+    """The buffers whose locks may pass on, from pipe to pipe, what other agents ask for.
+
+    A pipe that takes part in nothing shared, and has locks in common with one other pipe only, can tell that pipe
+    nothing that matters: its locks are left out.
+    """
+    found: set[str] = set()
+    for program in compiled.programs:
+        locks = _locks(compiled, program.agent)
+        busy = {"S"}
+        for site in program.sites:
+            if isinstance(site, ir.DataOp):
+                if any(a.name not in private and a.name in compiled.depths for a in (*site.writes, *site.reads)):
+                    busy.add(site.pipe)
+            elif isinstance(site, (ir.SyncSrc, ir.SyncDst)):
+                busy |= {site.source, site.target}
+            else:
+                busy.add(getattr(site, "pipe", "S"))
+        while True:
+            neighbours: dict[str, set[str]] = defaultdict(set)
+            for pipes in locks.values():
+                for pipe in pipes:
+                    neighbours[pipe] |= pipes - {pipe}
+            idle = {p for p, others in neighbours.items() if p not in busy and len(others) < 2}
+            if not idle:
+                break
+            locks = {m: pipes - idle for m, pipes in locks.items() if pipes - idle}
+        carry = {m for m, pipes in locks.items() if len(pipes) > 1}
+        for _, site in _sites((program,)):
+            pipes = {p for m in carry for p in locks[m]}
+            for name, mutexes in _mutexes(compiled, site).items():
+                if mutexes & carry and site.pipe in pipes:
+                    found.add(name)
+    return frozenset(found)
+
+
+def _direct(compiled: Compiled, private: dict[str, str]) -> frozenset[str]:
+    """The private buffers that some operation accesses together with shared memory."""
+    found: set[str] = set()
+    for _, site in _sites(compiled.programs):
+        names = {a.name for a in (*site.writes, *site.reads)}
+        if any(name not in private and name in compiled.depths for name in names):
+            found |= names & set(private)
+    return frozenset(found)
+
+
+# ---------------------------------------------------------------------------------------------- the reduced kernel
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """Takes the accesses to the buffers `drop` out of a kernel, but for those in `locking`.
+
+    `together`: for all agents; else for one agent, without signals.  `orders`: with flags and barriers.  `scalars`:
+    with all scalar expressions.
+    """
+
+    drop: dict[str, str]
+    locking: frozenset[str]
+    buffers: frozenset[str]
+    together: bool
+    orders: bool = True
+    scalars: bool = False
+
+    def run(self, kernel: ir.Kernel) -> ir.Kernel:
+        changed = rebuild(kernel, self._change)
+        assert isinstance(changed, ir.Kernel)
+        return changed if self.scalars else _pruned(changed)
+
+    def _change(self, node: ir.Node) -> ir.Node:
+        match node:
+            case ir.DataOp():
+                writes = tuple(a for a in node.writes if self._kept(a))
+                reads = tuple(a for a in node.reads if self._kept(a))
+                if not any(a.name in self.buffers for a in (*writes, *reads)):
+                    return ir.Pass(span=node.span)
+                task = node.task if self.together else None
+                return replace(node, writes=writes, reads=reads, at=(), task=task)
+            case ir.Assert() if not self.scalars:
+                return ir.Pass(span=node.span)
+            case ir.SyncSrc() | ir.SyncDst() | ir.Barrier() | ir.MutexLock() | ir.MutexUnlock() if not self.orders:
+                return ir.Pass(span=node.span)
+            case ir.SyncAll() if not self.orders:
+                return ir.Pass(span=node.span)
+            case ir.SetCross() | ir.WaitCross() | ir.Push() | ir.Pop() | ir.Free() if not self.together:
+                return ir.Pass(span=node.span)
+            case ir.SyncAll() if not self.together:
+                return ir.Barrier("ALL", span=node.span)
+        return node
+
+    def _kept(self, access: ir.Access) -> bool:
+        return access.name not in self.drop or access.name in self.locking
+
+
+def _pruned(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel without loops and branches that do nothing, and without scalars that nothing needs."""
+    while True:
+        smaller = _once(kernel)
+        if smaller == kernel:
+            return kernel
+        kernel = smaller
+
+
+def _once(kernel: ir.Kernel) -> ir.Kernel:
+    needed = _needed(kernel)
+
+    def change(node: ir.Node) -> ir.Node:
+        match node:
+            case ir.Assign(name=name) | ir.Cursor(name=name) if name not in needed:
+                return ir.Pass(span=node.span)
+            case ir.StoreField(ring=ring, field=name) if (ring, name) not in needed:
+                return ir.Pass(span=node.span)
+            case ir.For(body=body):
+                kept = _kept(body)
+                return replace(node, body=kept) if kept else ir.Pass(span=node.span)
+            case ir.If(branches=branches, orelse=orelse):
+                arms = tuple((c, _kept(body)) for c, body in branches)
+                rest = _kept(orelse)
+                if not rest and not any(body for _, body in arms):
+                    return ir.Pass(span=node.span)
+                if rest and all(_alike(body, rest) for _, body in arms):
+                    return ir.If(((ir.Int(1), rest),), span=node.span)
+                filled = tuple((c, body or (ir.Pass(span=node.span),)) for c, body in arms)
+                return replace(node, branches=filled, orelse=rest)
+            case ir.Section(body=body):
+                return replace(node, body=_kept(body) or (ir.Pass(span=node.span),))
+        return node
+
+    changed = rebuild(kernel, change)
+    assert isinstance(changed, ir.Kernel)
+    return changed
+
+
+def _alike(a: tuple[ir.Stmt, ...], b: tuple[ir.Stmt, ...]) -> bool:
+    """Whether two bodies differ in the names of their operations alone."""
+
+    def nameless(node: ir.Node) -> ir.Node:
+        return replace(node, op="") if isinstance(node, ir.DataOp) else node
+
+    return len(a) == len(b) and all(rebuild(x, nameless) == rebuild(y, nameless) for x, y in zip(a, b, strict=True))
+
+
+def _kept(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
+    return tuple(s for s in body if not isinstance(s, ir.Pass))
+
+
+def _needed(kernel: ir.Kernel) -> set[object]:
+    """The scalars, by name, and the fields, by ring and name, that something else than themselves depends on."""
+    sources: dict[object, set[object]] = defaultdict(set)
+    found: set[object] = set()
+    stack: list[ir.Node] = [*kernel.body, *kernel.assumes]
+    while stack:
+        node = stack.pop()
+        match node:
+            case ir.Assign(name=name, value=value):
+                sources[name] |= _reads(value)
+            case ir.StoreField(ring=ring, index=index, field=name, value=value):
+                sources[ring, name] |= _reads(index) | _reads(value)
+            case ir.Cursor():
+                pass
+            case ir.For(start=start, stop=stop, step=step, body=body):
+                found |= _reads(start) | _reads(stop) | _reads(step)
+                stack += body
+            case ir.If(branches=branches, orelse=orelse):
+                for condition, body in branches:
+                    found |= _reads(condition)
+                    stack += body
+                stack += orelse
+            case ir.Section(body=body):
+                stack += body
+            case _:
+                found |= _reads(node)
+    work = list(found)
+    while work:
+        for source in sources.get(work.pop(), ()):
+            if source not in found:
+                found.add(source)
+                work.append(source)
+    return found
+
+
+def _reads(node: ir.Node) -> set[object]:
+    found: set[object] = set()
+    for n in ir.walk(node):
+        if isinstance(n, ir.Name):
+            found.add(n.id)
+        elif isinstance(n, ir.Field):
+            found.add((n.ring, n.field))
+    return found
