@@ -3,7 +3,8 @@
 What
 ----
 A popped message is used after its slot was freed, freed without being popped, or never freed. On a2 and a3 the slot
-is free again at the pop and `tfree` does nothing, so only a5 suffers.
+is free again at the pop and `tfree` does nothing, so only a5 suffers: there it is an error, on a2 and a3 a use after
+the free is a warning and a missing free is fine.
 
 Why it hurts
 ------------

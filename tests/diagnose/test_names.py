@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from fencepost.facts import Fact
+from fencepost.findings import Severity
 from fencepost.search import Outcome
 
 Searcher = Callable[[str], Outcome]
@@ -87,6 +88,19 @@ def test_uses_after_a_free(search: Searcher) -> None:
     assert (pushed.code, pushed.span.line) == ("707", 14)
 
 
+def test_a_use_after_a_free_that_does_nothing_is_a_warning(search: Searcher) -> None:
+    free = "tfree_to_aic s"
+    on_a2 = MESSAGE.replace("message():", "message():\n        target a2")
+    assert facts(search(on_a2.format(body=f"exp e <- s @ V\n            {free}"))) == []
+    assert facts(search(on_a2.format(body="exp e <- s @ V"))) == []
+    too_early = f"{free}\n            exp e <- s @ V"
+    twice = f"exp e <- s @ V\n            {free}\n            {free}"
+    for body, line in ((too_early, 15), (twice, 16)):
+        late = only(search(on_a2.format(body=body)))
+        assert (late.code, late.span.line, late.severity) == ("707", line, Severity.WARNING)
+        assert "harmless on a2" in dict(late.values)["detail"]
+
+
 def test_a_new_message_of_the_same_name_is_not_freed(search: Searcher) -> None:
     outcome = search(
         """
@@ -106,11 +120,6 @@ def test_a_new_message_of_the_same_name_is_not_freed(search: Searcher) -> None:
         """
     )
     assert facts(outcome) == []
-
-
-def test_use_after_free_is_harmless_where_the_pop_frees(search: Searcher) -> None:
-    text = MESSAGE.format(body="tfree_to_aic s\n            exp e <- s @ V")
-    assert facts(search(text.replace("kernel message():", "kernel message():\n        target a3"))) == []
 
 
 def test_sub_core_that_does_not_pop(search: Searcher) -> None:

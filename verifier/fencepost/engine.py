@@ -25,7 +25,7 @@ from fencepost.prover import Proof
 from fencepost.refutation import finding, refutation
 from fencepost.row_result import RowResult
 from fencepost.search import Outcome, Search
-from fencepost.skew_row import skew_row
+from fencepost.skew_row import skew_row, with_safe_depth
 from fencepost.translation import compare
 from fencepost.verdicts import overall
 
@@ -208,7 +208,9 @@ def _ran(compiled: Compiled, outcome: Outcome) -> str:
 def _translation(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
     """The row that compares the kernel with the text before a transformation."""
     before = next(k for k in options.before if k.name == kernel.name)
-    result = compare(Serial().run(specialise(before, options)), kernel, deadline)
+    serial = Serial().run(specialise(before, options))
+    decision.findings = with_safe_depth(decision.findings, serial)
+    result = compare(serial, kernel, deadline)
     findings = [replace(finding(seen), row=Row.TRANSLATION) for seen in result.seen]
     decision.findings += findings
     if findings:

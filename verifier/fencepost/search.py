@@ -14,7 +14,7 @@ from fencepost.diagnose.case import Case
 from fencepost.diagnose.causes import Causes
 from fencepost.diagnose.diagnosis import Silent, diagnose
 from fencepost.diagnose.families import Families
-from fencepost.diagnose.messages import rings
+from fencepost.diagnose.messages import early_frees, rings
 from fencepost.diagnose.phases import static
 from fencepost.diagnose.repair import Repairs, Runner, Signature, signature
 from fencepost.diagnose.roles import Protocol
@@ -40,7 +40,7 @@ _REPAIRS = 200_000  # operations of edited kernels
 _TAILS = 150_000  # operations of large shapes, to tell boundary failures
 _SHRINK = 60_000  # operations to make one candidate of the prover small
 _DIAGNOSES = 16
-_SWAPS = 8  # clean shapes looked at for silent tile swaps
+_SWAPS = 8  # clean shapes looked at for warnings: silent tile swaps, frees that come too early elsewhere
 _CONTESTS = 8  # shapes whose schedules are explored
 
 Judgement = Literal["fails", "clean", "excluded", "too long"]
@@ -262,7 +262,7 @@ class Search:
         if not faults:
             self.clean += 1
             if self.clean <= _SWAPS:
-                for fact in swapped(Protocol(runs[0], self.families)):
+                for fact in (*swapped(Protocol(runs[0], self.families)), *early_frees(runs[0])):
                     self._add(fact, shape, runs[0])
             return
         hung = any(r.blocked for r in runs)

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from fencepost import ir
-from fencepost.after_skew import Judgement, judge, safe_depth
+from fencepost.after_skew import Judgement, has_pipelines, judge, safe_depth
 from fencepost.facts import Fact
 from fencepost.findings import Finding, KernelReport, Row, Severity, Undecided, Verdict, Witness
 from fencepost.model.program import compile_kernel
-from fencepost.model.rings import Ring, first_hang
+from fencepost.model.rings import Peer, Ring, first_hang
 from fencepost.model.shapes import Shape
-from fencepost.passes.skew import LoopOutcome, Skewed, SkewError
+from fencepost.passes.skew import LoopOutcome, Skew, Skewed, SkewError
 from fencepost.row_result import RowResult, codes
 from fencepost.search import Seen
 
@@ -60,6 +60,24 @@ def skew_row(
     return RowResult(verdict, judgement.evidence, findings)
 
 
+def with_safe_depth(findings: Iterable[Finding], before: ir.Kernel) -> list[Finding]:
+    """Findings about a transformed kernel; a full ring (702) with the largest safe depth of the loops it was made from.
+
+    Args:
+        before: the kernel before the transformation; if the skew of it does not hang, nothing is added.
+    """
+    found = list(findings)
+    if not has_pipelines(before) or not any(f.code == "702" for f in found):
+        return found
+    try:
+        skewed = Skew().run(before)
+    except SkewError:
+        return found
+    texts = ((f, _advice(before, skewed, f.witness)) for f in found if f.code == "702")
+    advice = {id(f): f"{text} (the text before)" for f, text in texts if text}
+    return [replace(f, message=f.message + advice.get(id(f), "")) for f in found]
+
+
 def _note(word: Callable[[Seen], Finding], fact: Fact, kernel: ir.Kernel) -> Finding:
     return replace(word(Seen(fact, Shape(tuple(0 for _ in kernel.parameters)), [])), row=Row.SKEW)
 
@@ -81,6 +99,8 @@ def _advice(kernel: ir.Kernel, skewed: Skewed, witness: Witness | None) -> str:
     given = dict(witness.values) if witness is not None else {}
     depth = safe_depth(kernel, skewed, Shape(tuple(given.get(p, 0) for p in parameters)))
     text = f"; loop {deepest.loop.var} (stage {deepest.stage}) runs {deepest.depth} iterations ahead"
+    if depth == deepest.depth:
+        return ""
     if depth == 1:
         text += ", the largest safe depth is 1, which no stage asks for"
     elif depth:
@@ -95,16 +115,26 @@ def _batches(kernel: ir.Kernel, skewed: Skewed, deepest: LoopOutcome) -> str:
     if kernel.credits == "per_slot" or len(kernel.fifos) != 2 or deepest.depth is None:
         return ""
     sizes = {f.slots.value for f in kernel.fifos if isinstance(f.slots, ir.Int)}
-    depths = {o.core: o.depth for o in skewed.loops if o.action == "skewed"}
-    counts = [sum(isinstance(n, ir.Push) for n in ir.walk(s)) for s in kernel.body if isinstance(s, ir.Section)]
-    if len(sizes) != 1 or counts != [1, 1]:
+    peer = _peer(kernel, [o for o in skewed.loops if o.action == "skewed"])
+    if len(sizes) != 1 or peer is None:
         return ""
-    ring = Ring(sizes.pop(), "batched")
-    same = len(depths) == 2 and len(set(depths.values())) == 1
-    if len(depths) != 1 and not same:
-        return ""
-    first = first_hang(ring, deepest.depth, "skewed" if same else "sequential")
+    first = first_hang(Ring(sizes.pop(), "batched"), deepest.depth, peer)
     if first is None:
         return f"; with credits in batches depth {deepest.depth} never hangs"
     least = max((first // deepest.depth + 1) * deepest.depth, 2 * deepest.depth)
     return f"; with credits in batches depth {deepest.depth} hangs from {least} trips on"
+
+
+def _peer(kernel: ir.Kernel, skewed: list[LoopOutcome]) -> Peer | None:
+    """What the peer of a push-first loop does, if both do one round trip per iteration and nothing else."""
+    sections = [s for s in kernel.body if isinstance(s, ir.Section)]
+    if len(sections) != 2 or any(isinstance(n, ir.If) for s in sections for n in ir.walk(s)):
+        return None
+    for section in sections:
+        kinds = [type(n) for n in ir.walk(section) if isinstance(n, ir.Push | ir.Pop)]
+        loops = [o for o in skewed if o.core == section.core]
+        alone = len(loops) == 1 and any(stmt is loops[0].loop for stmt in section.body)
+        if kinds != ([ir.Push, ir.Pop] if alone else [ir.Pop, ir.Push]) or (loops and not alone):
+            return None
+    depths = {o.depth for o in skewed}
+    return None if len(depths) != 1 else "skewed" if len(skewed) == 2 else "sequential"

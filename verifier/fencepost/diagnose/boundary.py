@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from fencepost import ir
 from fencepost.diagnose import edits
@@ -37,9 +38,9 @@ def guards(case: Case) -> Iterator[Fact]:
         if type(one.node) is type(two.node)
     ]
     pairs.sort(key=lambda pair: abs(len(pair[0].around) - len(pair[1].around)))  # alike in depth first
-    for one, two in pairs[:_PAIRS]:
-        edited = _like(kernel, one, two)
-        if edited is not None and case.repairs.whole(edited):
+    for one, two, new in islice(_changes(pairs), _PAIRS):
+        edited = edits.replace_statements(kernel, {id(one.node): new})
+        if case.repairs.whole(edited):
             fact = _fact(one, two)
             case.accept(fact.cause, edited)
             yield replace(fact, faults=case.repairs.before, operations=_example(case.run))
@@ -84,19 +85,27 @@ def _synchronises(control: _Control) -> bool:
     )
 
 
-def _like(kernel: ir.Kernel, one: _Control, two: _Control) -> ir.Kernel | None:
-    """The kernel with `one` taking the bounds or the condition of `two`, loop variables renamed by nesting."""
+def _changes(pairs: Iterable[tuple[_Control, _Control]]) -> Iterator[tuple[_Control, _Control, ir.Stmt]]:
+    """The pairs that make a difference, each once, with the changed statement of the first."""
+    seen: set[tuple[int, ir.Stmt]] = set()
+    for one, two in pairs:
+        new = _like(one, two)
+        if new is not None and new != one.node and (id(one.node), new) not in seen:
+            seen.add((id(one.node), new))
+            yield one, two, new
+
+
+def _like(one: _Control, two: _Control) -> ir.Stmt | None:
+    """`one` with the bounds or the condition of `two`, loop variables renamed by nesting."""
     names = dict(zip(two.around, one.around, strict=False))
     if isinstance(one.node, ir.For) and isinstance(two.node, ir.For):
         start, stop = _rename(two.node.start, names), _rename(two.node.stop, names)
-        new: ir.Stmt = replace(one.node, start=start, stop=stop)
-    elif isinstance(one.node, ir.If) and isinstance(two.node, ir.If):
+        return replace(one.node, start=start, stop=stop)
+    if isinstance(one.node, ir.If) and isinstance(two.node, ir.If):
         branches = list(one.node.branches)
         branches[one.branch] = (_rename(two.node.branches[two.branch][0], names), branches[one.branch][1])
-        new = replace(one.node, branches=tuple(branches))
-    else:
-        return None
-    return None if new == one.node else edits.replace_statements(kernel, {id(one.node): new})
+        return replace(one.node, branches=tuple(branches))
+    return None
 
 
 def _rename(expr: ir.Expr, names: dict[str, str]) -> ir.Expr:

@@ -11,9 +11,10 @@ from fencepost.diagnose.repair import Signature
 from fencepost.diagnose.signals import hung
 from fencepost.diagnose.texts import at, describe, plural, related
 from fencepost.facts import Fact
-from fencepost.findings import Related
+from fencepost.findings import Related, Severity
 from fencepost.model.effects import MessageRing
 from fencepost.model.executor import MessageFault, Op, Run
+from fencepost.model.lifetimes import misused
 
 
 def messages(case: Case) -> Iterator[Fact]:
@@ -67,6 +68,34 @@ def _message(fault: MessageFault) -> tuple[str, str]:
             return "701", f"{op} receives the message of task {other} where task {fault.op.task} is meant"
         case "left":
             return "703", f"{plural(fault.count, 'message')} pushed and never popped"
+
+
+def early_frees(run: Run) -> Iterator[Fact]:
+    """A warning, 707, in a clean run where a free does nothing: uses of a message behind its free."""
+    if run.compiled.target.frees_at != "pop":
+        return
+    buffers = frozenset(b.name for b in run.compiled.kernel.buffers)
+    for ops in run.issued.values():
+        for _, op, free in misused(ops, buffers):
+            ring = run.resolver.rings[free.effect.rings[0][0]]
+            what = "frees" if isinstance(op.stmt, ir.Free) else "uses"
+            harmless = f"harmless on {run.compiled.target.name}, where a free does nothing"
+            detail = (
+                f"{ring}: {describe(op)} {what} a message after its free; {harmless}, but not on a5, where it gives "
+                f"the slot back"
+            )
+            cause = ("707", ring.sender, ring.id)
+            places = (related(free, "freed here"),)
+            yield Fact(
+                "707",
+                op.stmt.span,
+                (("detail", detail),),
+                places,
+                cause,
+                Severity.WARNING,
+                operations=(at(free), at(op)),
+            )
+            return
 
 
 # ------------------------------------------------------------------------------------------------ counts
