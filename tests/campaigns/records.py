@@ -1,0 +1,26 @@
+"""How does a long campaign go on where it was stopped?  Results are kept in a file, one JSON object a line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def load(path: Path | None) -> list[dict[str, Any]]:
+    """The results in a file; none if there is no file."""
+    if path is None or not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def kept(results: Iterable[T], path: Path | None) -> Iterator[T]:
+    """The results as they come; the fields of each are added to the file, if one is kept."""
+    for result in results:
+        if path is not None:
+            with path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(result.__dict__) + "\n")
+        yield result
