@@ -74,6 +74,8 @@ class Discharger:
 
     def settle(self, obligation: Obligation) -> Outcome:
         """Decide one obligation."""
+        if self.kernel.late:
+            return self._outcome(obligation, "", Verdict("unknown", reason="the time limit was reached"))
         match obligation.need:
             case None:
                 text, verdict = self.ask(list(obligation.conditions))

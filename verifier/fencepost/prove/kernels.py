@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -53,12 +54,19 @@ class Closed:
         """Whether the conditions can hold together under the assumptions: the SMT-LIB text and the answer."""
         if any(c.kind == "false" for c in conditions):
             return "(assert false)\n", solver.Verdict("unsat")
+        if self.late:  # the text alone can take long
+            return "", solver.Verdict("unknown", reason="the time limit was reached")
         text = self.language.text((*self.assumptions, *conditions))
         found = self._answers.get(text)
         if found is None:
             self.queries += 1
             found = self._answers[text] = solver.check(text, self.deadline)
         return text, found
+
+    @property
+    def late(self) -> bool:
+        """Whether the deadline is over."""
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def implied(self, path: tuple[Cond, ...], goal: Cond) -> bool:
         """Whether the assumptions and `path` imply the goal."""
@@ -72,7 +80,7 @@ def closed(compiled: Compiled, deadline: float | None) -> Closed:
         deadline: a time of `time.monotonic()`; queries after it are not answered.
 
     Raises:
-        NotClosed: a loop that can be left early.
+        NotClosed: a loop that can be left early, or the deadline is over.
         ModelError: the kernel cannot be modelled.
     """
     sums = Sums()
@@ -82,7 +90,7 @@ def closed(compiled: Compiled, deadline: float | None) -> Closed:
     kernel.language.asked = lambda conditions: kernel.ask(conditions)[1].answer == "unsat"
     summation = Summation(sums)
     for program in compiled.programs:
-        walker = Walker(compiled, program, kernel.resolver, sums, summation, assumed, kernel.implied)
+        walker = Walker(compiled, program, kernel.resolver, sums, summation, assumed, kernel.implied, deadline)
         kernel.traces[program.agent] = walker.run()
     return kernel
 

@@ -7,6 +7,7 @@ trip 0, and one trip takes it from x to x + 1.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -129,6 +130,7 @@ class Walker:
     summation: Summation
     assumed: Known
     oracle: Oracle
+    deadline: float | None = None
     trace: Trace = field(init=False)
     _mode: Mode = Mode.RECORD
     _expressions: Expressions = field(init=False)
@@ -146,7 +148,7 @@ class Walker:
         """Execute the whole program.
 
         Raises:
-            NotClosed: a loop that can be left early.
+            NotClosed: a loop that can be left early, or the deadline is over.
         """
         program = self.program
         env: Env = {i: symbol(smt_name(p)) for i, p in enumerate(self.compiled.parameters)}
@@ -270,6 +272,8 @@ class Walker:
         if self._mode is Mode.VALUES:
             return state
         stmt = self.program.sites[emit.site]
+        if self.deadline is not None and time.monotonic() >= self.deadline:
+            raise NotClosed("the time limit was reached", stmt.span)
         known = self._knowing(state.path)
         arguments = tuple(known.lin(self._expressions.integer(a, state)) for a in emit.arguments)
         task = None if emit.task is None else known.lin(self._expressions.integer(emit.task, state))
