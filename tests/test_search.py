@@ -113,7 +113,7 @@ def test_parameters_that_make_no_difference_stay_put() -> None:
     """
     one = search(text)
     outcome = one.run()
-    assert outcome.exhausted and outcome.clean == outcome.tried > 30
+    assert outcome.exhausted and outcome.clean == outcome.tried > 5  # one run for each k
     assert {values[1] for values in one.candidates} == {5}
     assert any(values[2] == 6 for values in one.candidates)
 
@@ -138,7 +138,7 @@ TILES = """
 def test_parameters_are_tried_in_their_units() -> None:
     assert units(search(TILES.format(first="pass", last="pass")).compiled) == {"rows": (64,)}
     clean = search(TILES.format(first="pass", last="pass")).run()
-    assert witnesses(clean) == {} and clean.largest[0] > 5 * 64  # fifteen tiles would be too many to try
+    assert witnesses(clean) == {} and clean.largest[0] >= 5 * 64  # fifteen tiles would be too many to try
     last = "if count > 0:\n                set_cross_core 1 @ FIX"
     assert boundary(TILES.format(first="wait_cross_core 1 @ V", last=last)) == {"301": True, "401": True}
     once = search(TILES.format(first="pass", last=last)).run()

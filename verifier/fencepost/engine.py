@@ -202,6 +202,8 @@ def _only_shape(row: Row, compiled: Compiled, outcome: Outcome, decision: _Decis
 def _ran(compiled: Compiled, outcome: Outcome) -> str:
     largest = ", ".join(f"{p} = {v}" for p, v in zip(compiled.parameters, outcome.largest, strict=True))
     what = f"ran clean for {outcome.clean} of {outcome.tried} shapes"
+    if outcome.facts:
+        what = f"no fault of this row in {outcome.tried} shapes"
     return f"{what}, the largest {largest}" if largest else what
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from fencepost.model.inputs import loop_inputs, units
 from fencepost.model.program import Compiled
-from fencepost.model.shapes import TABLES, Shape, allowed, bounds
+from fencepost.model.shapes import Shape, allowed, bounds
 
 _TAIL, _TAIL_LENGTH = 21, 12  # large values: far beyond any depth, and one of each residue up to 12
 
@@ -18,22 +19,22 @@ def nearest(compiled: Compiled, parameter: str, k: int) -> int:
     return value if high is None else min(value, high)
 
 
-def reductions(shape: Shape) -> Iterator[Shape]:
-    """Smaller shapes, boldest first."""
-    for i, value in enumerate(shape.values):
-        for new in dict.fromkeys((0, value // 2, value - 1 if value > 0 else value + 1)):
-            if abs(new) < abs(value):
-                yield Shape(
-                    (*shape.values[:i], new, *shape.values[i + 1 :]), shape.default, shape.seed, shape.functions
-                )
-    if shape.functions:
-        for default, seed in TABLES:
-            yield Shape(shape.values, default, seed)
-        for i, (point, value) in enumerate(shape.functions):
-            for new in dict.fromkeys((0, 1, value // 2, value - 1 if value > 0 else value + 1)):
-                if abs(new) < abs(value):
-                    functions = (*shape.functions[:i], (point, new), *shape.functions[i + 1 :])
-                    yield Shape(shape.values, shape.default, shape.seed, functions)
+def reductions(shape: Shape, steps: Mapping[str, tuple[int, ...]], parameters: tuple[str, ...]) -> Iterator[Shape]:
+    """Smaller shapes, boldest first; `steps` are the units of the parameters."""
+    for i, (parameter, value) in enumerate(zip(parameters, shape.values, strict=True)):
+        for new in _toward_zero(value, steps.get(parameter, ())):
+            yield replace(shape, values=(*shape.values[:i], new, *shape.values[i + 1 :]))
+    for i, (point, value) in enumerate(shape.functions):
+        for new in _toward_zero(value, ()):
+            yield replace(shape, functions=(*shape.functions[:i], (point, new), *shape.functions[i + 1 :]))
+
+
+def _toward_zero(value: int, steps: tuple[int, ...]) -> Iterator[int]:
+    """Values nearer to 0, farthest first."""
+    near = [(value - 1) // u * u + r for u in steps for r in (0, 1)] if value > 0 else []
+    for new in dict.fromkeys((0, 1, value // 2, *near, value - 1 if value > 0 else value + 1)):
+        if abs(new) < abs(value) or (value < 0 and new == -value):
+            yield new
 
 
 def samples(compiled: Compiled, witness: Shape) -> list[Shape]:
@@ -44,25 +45,23 @@ def samples(compiled: Compiled, witness: Shape) -> list[Shape]:
     rows.append(scaled(compiled, 2))
     found: list[Shape] = []
     for values in dict.fromkeys(rows):
-        shape = Shape(values, witness.default, witness.seed, witness.functions)
+        shape = replace(witness, values=values)
         if values != witness.values and allowed(compiled, values, shape.table()):
             found.append(shape)
     return found
 
 
 def scaled(compiled: Compiled, k: int) -> tuple[int, ...]:
-    """Every parameter at k of its largest units (or at k)."""
+    """Every parameter at k of its largest units (or at k); `block` says which block, so it stays the first."""
     steps = units(compiled)
-    return tuple(nearest(compiled, p, k * max(steps.get(p, (1,)))) for p in compiled.parameters)
+    return tuple(nearest(compiled, p, 0 if p == "block" else k * max(steps.get(p, (1,)))) for p in compiled.parameters)
 
 
 def longer(compiled: Compiled, shape: Shape, trips: int) -> Shape | None:
     """The shape with `trips` more units of every parameter, if the assumes allow it."""
     steps = units(compiled)
     pairs = zip(compiled.parameters, shape.values, strict=True)
-    found = Shape(
-        tuple(v + trips * max(steps.get(p, (1,))) for p, v in pairs), shape.default, shape.seed, shape.functions
-    )
+    found = replace(shape, values=tuple(v + trips * max(steps.get(p, (1,))) for p, v in pairs))
     return found if found.values and allowed(compiled, found.values, found.table()) else None
 
 
@@ -85,7 +84,8 @@ def tails(compiled: Compiled, shape: Shape) -> Iterator[Shape]:
         start = max((low or 0) + _TAIL * step, shape.values[i] + 8 * step)
         large = range(start, start + _TAIL_LENGTH * step, step)
         rows = dict.fromkeys((*base[:i], v, *base[i + 1 :]) for base in (shape.values, ones) for v in large)
-        found += (Shape(row, shape.default, shape.seed, shape.functions) for row in rows)
+        found += (replace(shape, values=row) for row in rows)
     if trips - set(compiled.parameters):
-        found += (Shape(shape.values, v) for v in range(_TAIL, _TAIL + _TAIL_LENGTH))
+        large = range(_TAIL, _TAIL + _TAIL_LENGTH)
+        found += (Shape(shape.values, v, slope=slope) for v in large for slope in (0, v))
     yield from (s for s in found if allowed(compiled, s.values, s.table()))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from fencepost import ir
@@ -22,24 +23,27 @@ from fencepost.diagnose.signals import explored
 from fencepost.diagnose.slots import swapped
 from fencepost.facts import Fact
 from fencepost.findings import Row, Severity, Undecided
+from fencepost.model.classes import Classes
 from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import Point
 from fencepost.model.inputs import units
 from fencepost.model.program import Compiled, ModelError, compile_kernel
-from fencepost.model.shapes import AXIS, TABLES, Shape, allowed, candidates, smaller, uses_functions
+from fencepost.model.shapes import AXIS, FILLINGS, Filling, Shape, Shapes, allowed, candidates, smaller, uses_functions
 from fencepost.neighbours import longer, nearest, reductions, samples, scaled, tails
 from fencepost.outcome import Kind, Outcome, Seen
 
 _LIMIT = 60_000  # instructions per agent and shape
 _PER_SHAPE, _PER_NODE = 50, 4  # what a run costs beside its operations, and a new kernel per node of its IR
 _QUICK = 14  # shapes of the quick phase
-_QUICK_TABLES = 4  # fillings of unknown functions in the quick phase
+_QUICK_FILLINGS = 4  # fillings of unknown functions in the quick phase
 _SEARCH = 250_000  # operations of the shapes
-_COMPLETE = 200_000  # operations spent on smaller shapes than a failing one, in all
-_REPAIRS = 200_000  # operations of edited kernels
+_PATIENCE = 40_000  # operations of further shapes without a new fault, once there are faults
+_COMPLETE = 100_000  # operations spent on smaller shapes than a failing one, in all
+_REPAIRS = 300_000  # operations of edited kernels
 _TAILS = 150_000  # operations of large shapes, to tell boundary failures
-_SHRINK = 60_000  # operations to make one candidate of the prover small
+_SHRINK = 40_000  # operations to make one failing shape small
 _DIAGNOSES = 16
+_LARGER = 6  # fillings with which the use of a channel is looked for
 _SWAPS = 8  # clean shapes looked at for warnings: silent tile swaps, frees that come too early elsewhere
 _CONTESTS = 8  # shapes whose schedules are explored
 
@@ -69,16 +73,22 @@ class Search:
         self.units = units(compiled)
         self.nodes = sum(1 for _ in ir.walk(compiled.kernel))
         self.functions = uses_functions(compiled.kernel)
-        self.done: set[Shape] = set()
-        self.spent: dict[str, int] = {"search": 0, "repair": 0, "tail": 0}
+        self.classes = Classes(compiled)
+        self.shapes = Shapes(compiled)
+        self.done: set[Hashable] = set()
+        self.spent: dict[str, int] = {"search": 0, "shrink": 0, "repair": 0, "tail": 0}
         self.diagnoses = 0
         self.completed = 0
         self.explorations = 0
         self.family_of: dict[str, Hashable] = {}
+        self._told: set[Hashable] = set()
+        self._latest = 0  # operations of shapes when the latest new fact was seen
         self._candidates: list[tuple[int, ...]] | None = None
-        self._signatures: dict[Shape, Signature | None] = {}
-        self._sizes: dict[Shape, int] = {}
-        self._kept: tuple[Shape, list[Run] | None] | None = None
+        self._signatures: dict[Hashable, Signature | None] = {}
+        self._sizes: dict[Hashable, int] = {}
+        self._points: dict[Hashable, tuple[tuple[Point, int], ...]] = {}
+        self._kept: tuple[Hashable, list[Run] | None] | None = None
+        self._busy: list[Run] | None = None
 
     # ------------------------------------------------------------------------------------------------ phases
 
@@ -88,7 +98,7 @@ class Search:
         equal = [tuple(nearest(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
         equal += [scaled(self.compiled, k) for k in (1, 2)]
         rows = [*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)]
-        complete = self._run(rows, TABLES[:_QUICK_TABLES])
+        complete = self._run(rows, FILLINGS[:_QUICK_FILLINGS])
         self.finished = complete and len(ordered) <= _QUICK and not self.functions
         return self.outcome()
 
@@ -97,9 +107,9 @@ class Search:
         far = [row for row in self.candidates if self._is_far(row)]
         if far:  # several units are worth more than the last small values
             near = [row for row in self.candidates if not self._is_far(row)]
-            self._run(near, TABLES, _SEARCH // 2)
-            self._run(far, TABLES)
-        self.finished = self._run(self.candidates, TABLES)
+            self._run(near, FILLINGS, _SEARCH // 2)
+            self._run(far, FILLINGS)
+        self.finished = self._run(self.candidates, FILLINGS)
         return self.outcome()
 
     def run(self) -> Outcome:
@@ -122,11 +132,7 @@ class Search:
             return "too long"
         if not judged:
             return "clean"
-        new = judged - self.known
-        if new:
-            small = self._shrink(shape, new)
-            self._complete(small)
-            self._one(small)
+        self._show(shape)
         return "fails"
 
     @property
@@ -140,67 +146,107 @@ class Search:
         pairs = zip(self.compiled.parameters, values, strict=True)
         return any(p in self.units and v >= self.units[p][0] > AXIS for p, v in pairs)
 
-    def _run(
-        self, rows: Iterable[tuple[int, ...]], tables: tuple[tuple[int, int | None], ...], budget: int = _SEARCH
-    ) -> bool:
-        """Run parameter values in order; False if the budget or the deadline ended it."""
+    def _run(self, rows: Iterable[tuple[int, ...]], fillings: tuple[Filling, ...], budget: int = _SEARCH) -> bool:
+        """Run parameter values in order, one of each class.
+
+        False if the budget or the deadline ended it, or if there are faults and nothing new was seen for long.
+        """
+        self._latest = self.spent["search"]
         for values in rows:
-            for default, seed in tables if self.functions else tables[:1]:
-                if self.spent["search"] - self.completed > budget or time.monotonic() > self.deadline:
+            kind = self.classes.of(values)
+            for filling in fillings if self.functions else fillings[:1]:
+                spent = self.spent["search"]
+                if spent > budget or time.monotonic() > self.deadline:
                     return False
-                shape = Shape(values, default, seed)
-                if shape in self.done or not allowed(self.compiled, values, shape.table()):
+                if self._told and spent - self._latest > _PATIENCE:
+                    return False
+                shape = self.shapes.at(values, filling)
+                if (kind, filling) in self.done or not allowed(self.compiled, values, shape.table()):
                     continue
-                judged = self.faults(shape, "search", keep=True)
-                if judged is not None and not judged <= self.known:
-                    self._complete(shape)
+                self.done.add((kind, filling))
+                if self.faults(shape, "search", keep=True):
+                    self._show(shape)
                 runs = self._one(shape)
                 if runs is not None and not any(r.functions for r in runs):
                     break  # no function was evaluated: other fillings change nothing
         return True
 
-    def _complete(self, shape: Shape) -> None:
-        """Run all shapes before a failing one that were left out, so that the smallest failure comes first."""
-        before = self.spent["search"]
-        for values in smaller(self.compiled, shape.values):
-            self.completed += self.spent["search"] - before
-            before = self.spent["search"]
-            if self.completed > _COMPLETE or time.monotonic() > self.deadline:
+    def _show(self, shape: Shape) -> None:
+        """Record every new fault of a shape at the smallest shape that shows it."""
+        while new := (self.faults(shape, "shrink") or frozenset()) - self.known:
+            small = self._complete(self._shrink(shape, new), new)
+            before = len(self.known)
+            self._one(small)
+            if len(self.known) == before:
                 return
-            for default, seed in TABLES[:_QUICK_TABLES] if self.functions else TABLES[:1]:
-                one = Shape(values, default, seed)
-                if one in self.done:
-                    continue
+
+    def _complete(self, shape: Shape, new: Signature) -> Shape:
+        """The first shape that shows one of the faults `new`, at most `shape`; runs those that were left out."""
+        fillings = self.shapes.fillings[:_QUICK_FILLINGS]
+        passed: set[Hashable] = set()
+        for values in smaller(self.compiled, shape.values):
+            kind = self.classes.of(values)
+            if kind in passed:
+                continue
+            if self.completed > _COMPLETE or time.monotonic() > self.deadline:
+                break
+            for filling in fillings:
+                one = self.shapes.at(values, filling)
                 if not allowed(self.compiled, values, one.table()):
-                    self.done.add(one)
                     continue
-                runs = self._one(one)
-                if runs is not None and not any(r.functions for r in runs):
-                    break
+                passed.add(kind)
+                if (kind, filling) not in self.done:
+                    self.done.add((kind, filling))
+                    before = self.spent["search"]
+                    runs = None if self.faults(one, "search", keep=True) else self._one(one)
+                    self.completed += self.spent["search"] - before
+                    self.spent["search"] = before
+                    if runs is not None and not any(r.functions for r in runs):
+                        break
+                found = self.faults(one, "shrink")
+                if found and found & new:
+                    return self._shrink(one, new)
+                if found and found - self.known:
+                    self._one(self._shrink(one, found - self.known))
+        return shape
 
     def _shrink(self, shape: Shape, new: Signature) -> Shape:
         """A smaller shape that shows one of the faults `new`: one parameter at a time, first far and then by one."""
-        before = self.spent["search"]
+        before = self.spent["shrink"]
 
         def fails(one: Shape) -> bool:
-            if self.spent["search"] - before > _SHRINK or not allowed(self.compiled, one.values, one.table()):
+            if self.spent["shrink"] - before > _SHRINK or not allowed(self.compiled, one.values, one.table()):
                 return False
-            judged = self.faults(one, "search")
+            judged = self.faults(one, "shrink")
             return judged is not None and bool(judged & new)
 
+        shape = self._explicit(shape)
         improved = True
         while improved:
             improved = False
-            for smaller_one in reductions(shape):
+            for smaller_one in reductions(shape, self.units, self.compiled.parameters):
                 if fails(smaller_one):
-                    shape, improved = smaller_one, True
-                    break
+                    explicit = self._explicit(smaller_one)
+                    if _measure(explicit) < _measure(shape):
+                        shape, improved = explicit, True
+                        break
         return shape
+
+    def _explicit(self, shape: Shape) -> Shape:
+        """The shape with the value of every unknown function that its run reads written out."""
+        if not self.functions or self.faults(shape, "shrink") is None:
+            return shape
+        explicit = Shape(shape.values, 0, functions=self._points[self._class(shape)])
+        if self._class(explicit) not in self._signatures:  # the same run
+            self._copy(self._class(shape), self._class(explicit))
+        return explicit
 
     # ------------------------------------------------------------------------------------------------ one shape
 
     def execute(self, compiled: Compiled, shape: Shape, account: str) -> list[Run] | None:
-        """Run one shape under every credit scheme that the kernel asks for; None if it is too long."""
+        """Run one shape under every credit scheme that the kernel asks for; None if it is too long or too late."""
+        if self.tried and time.monotonic() > self.deadline:
+            return None
         modes: list[Literal["per_slot", "batched"]] = ["per_slot"]
         if compiled.kernel.fifos:
             asked = compiled.kernel.credits
@@ -223,24 +269,35 @@ class Search:
 
         `keep`: the runs are wanted next, by `_one`.
         """
-        if shape not in self._signatures:
+        kind = self._class(shape)
+        if kind not in self._signatures:
             runs = self.execute(self.compiled, shape, account)
-            self._kept = (shape, runs) if keep else None
+            self._kept = (kind, runs) if keep else None
             if runs is None:
-                self._signatures[shape] = None
+                self._signatures[kind] = None
             else:
-                self._note(shape, runs)
-        return self._signatures[shape]
+                self._note(kind, runs)
+        return self._signatures[kind]
 
-    def _note(self, shape: Shape, runs: list[Run]) -> None:
-        self._signatures[shape] = signature(runs) | self.silent.faults(runs[0])
-        self._sizes[shape] = sum(len(ops) for ops in runs[0].issued.values())
+    def _class(self, shape: Shape) -> Hashable:
+        """Equal for shapes with the same run."""
+        return self.classes.of(shape.values), replace(shape, values=())
+
+    def _note(self, kind: Hashable, runs: list[Run]) -> None:
+        self._signatures[kind] = signature(runs) | self.silent.faults(runs[0])
+        self._sizes[kind] = sum(len(ops) for ops in runs[0].issued.values())
+        self._points[kind] = tuple(sorted(runs[0].functions.items()))
+
+    def _copy(self, kind: Hashable, other: Hashable) -> None:
+        """Note that the runs of two classes are the same."""
+        self._signatures[other] = self._signatures[kind]
+        self._sizes[other], self._points[other] = self._sizes[kind], self._points[kind]
 
     def _one(self, shape: Shape) -> list[Run] | None:
         """Run one shape and record its outcome."""
-        self.done.add(shape)
         kept, self._kept = self._kept, None
-        runs = kept[1] if kept is not None and kept[0] == shape else self.execute(self.compiled, shape, "search")
+        again = kept is not None and kept[0] == self._class(shape) and _values(kept[1]) == shape.values
+        runs = kept[1] if kept is not None and again else self.execute(self.compiled, shape, "search")
         if runs is None:
             self.too_long = True
             return None
@@ -256,9 +313,10 @@ class Search:
         if self.tried == 1:
             for fact in (*static(self.compiled.kernel, runs[0]), *rings(runs[0])):
                 self._add(fact, shape, runs[0])
-        if self._signatures.get(shape) is None:
-            self._note(shape, runs)
-        faults = (self._signatures[shape] or frozenset()) | self._contested(runs)
+        kind = self._class(shape)
+        if self._signatures.get(kind) is None:
+            self._note(kind, runs)
+        faults = (self._signatures[kind] or frozenset()) | self._contested(runs)
         if not faults:
             self.clean += 1
             if self.clean <= _SWAPS:
@@ -298,7 +356,11 @@ class Search:
 
     def _diagnose(self, shape: Shape, r: Run, before: Signature) -> None:
         protocol = Protocol(r, self.families, lambda: self._larger(shape))
-        repairs = Repairs(self.compiled.kernel, before, self._runner(shape))
+        left = max(0, _REPAIRS - self.spent["repair"])
+        each = _PER_NODE * self.nodes + self._sizes[self._class(shape)]
+        repairs = Repairs(
+            self.compiled.kernel, before, self._runner(shape), out_of_time=self._spent_out, affordable=left // each
+        )
         case = Case(r, protocol, repairs)
         for cause, edited in self.edits:
             after = repairs.after(edited)
@@ -309,11 +371,18 @@ class Search:
         self.edits += repairs.accepted
         self.causes.join(case.aliases)
 
-    def _larger(self, shape: Shape) -> Run | None:
-        """A run in which every loop has trips, to see what a channel is for."""
+    def _larger(self, shape: Shape) -> Iterator[Run]:
+        """Runs in which loops have trips, to see what a channel is for."""
         larger = longer(self.compiled, shape, 4)
         runs = None if larger is None else self.execute(self.compiled, larger, "repair")
-        return None if runs is None else runs[0]
+        yield from runs[:1] if runs else ()
+        if self._busy is None:
+            rows = [scaled(self.compiled, k) for k in (3, 1)]
+            made = [self.shapes.at(values, f) for values in rows for f in self.shapes.fillings[:_LARGER]]
+            made = [one for one in made if allowed(self.compiled, one.values, one.table())]
+            found = [self.execute(self.compiled, one, "repair") for one in made]
+            self._busy = [runs[0] for runs in found if runs]
+        yield from self._busy
 
     def _runner(self, witness: Shape) -> Runner:
         """Runs an edited kernel on the witness and on a few other shapes."""
@@ -334,10 +403,17 @@ class Search:
 
     def _afford(self, kernel: ir.Kernel) -> None:
         """Stop a repair that there is no budget for."""
-        if self.spent["repair"] > _REPAIRS or time.monotonic() > self.deadline:
+        if self._spent_out():
             raise ModelError("no budget left for repairs", kernel.span)
 
+    def _spent_out(self) -> bool:
+        return self.spent["repair"] > _REPAIRS or time.monotonic() > self.deadline
+
     def _add(self, fact: Fact, shape: Shape, r: Run) -> None:
+        key = self.causes.key(fact)
+        if key not in self._told and fact.severity in (None, Severity.ERROR):
+            self._told.add(key)
+            self._latest = self.spent["search"]
         self.seen.append(Seen(fact, shape, [r]))
 
     # ------------------------------------------------------------------------------------------------ outcome
@@ -345,6 +421,7 @@ class Search:
     def outcome(self) -> Outcome:
         """Everything seen so far: one fact per row and cause, related to the others of its cause."""
         facts = self.causes.settle(self.seen)
+        self.spent["tail"] = 0
         for seen in facts:
             seen.boundary = self._is_boundary(seen)
         return Outcome(
@@ -368,7 +445,7 @@ class Search:
             found = self.faults(larger, "tail") if self.spent["tail"] <= _TAILS else None
             if found is None or any(_word(f) == "blocked" for f in found):
                 continue
-            runs_more = self._sizes[larger] > self._sizes[shape]  # a loop has more trips
+            runs_more = self._sizes[self._class(larger)] > self._sizes[self._class(shape)]  # a loop has more trips
             if runs_more and not fact.faults & found and not families & self._left(found):
                 return True
         return False
@@ -380,6 +457,15 @@ class Search:
 
 def _word(fault: Hashable) -> str:
     return str(fault[0]) if isinstance(fault, tuple) else ""
+
+
+def _measure(shape: Shape) -> tuple[tuple[int, tuple[int, ...]], int, float]:
+    """The order of failing shapes: parameters, then how many function values, then these."""
+    return shape.size, len(shape.functions), sum(abs(value) - (value > 0) / 2 for _, value in shape.functions)
+
+
+def _values(runs: list[Run] | None) -> tuple[int, ...] | None:
+    return runs[0].values if runs else None
 
 
 def _size(values: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:

@@ -39,11 +39,11 @@ def _steps(run: Run, fact: Fact, ops: list[Op]) -> tuple[list[Op], list[str]]:
         return [], []
     channels = {c for op in ops for c in (*op.effect.sets, *op.effect.waits)}
     if kinds & {"leftover", "overflow"} and channels:
-        end = ops[-1] if "overflow" in kinds else None
+        early = "overflow" in kinds and len(ops) == 2 and all(op.seq for op in ops)
         agents = {op.effect.agent for op in ops}
         shown = [
             op
-            for op in _until(run, end)
+            for op in (_reordered(run, *ops) if early else _until(run, ops[-1] if "overflow" in kinds else None))
             if op.effect.agent in agents and channels & {*op.effect.sets, *op.effect.waits}
         ]
     elif "race" in kinds and len(ops) == 2 and all(op.seq for op in ops):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.after_skew import judge
@@ -108,7 +108,7 @@ class _Comparison:
     def _reordered(self, shape: Shape) -> Shape:
         """The shape in the order of the parameters of the transformed kernel."""
         given = dict(zip(self.before.parameters, shape.values, strict=True))
-        return Shape(tuple(given[p] for p in self.after.parameters), shape.default, shape.seed)
+        return replace(shape, values=tuple(given[p] for p in self.after.parameters))
 
     def _runs(self, shape: Shape) -> list[Run]:
         other = self._reordered(shape)

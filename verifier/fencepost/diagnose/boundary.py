@@ -38,7 +38,8 @@ def guards(case: Case) -> Iterator[Fact]:
         if type(one.node) is type(two.node)
     ]
     pairs.sort(key=lambda pair: abs(len(pair[0].around) - len(pair[1].around)))  # alike in depth first
-    for one, two, new in islice(_changes(pairs), _PAIRS):
+    most = min(_PAIRS, case.repairs.affordable // 3)  # the others want to be named too
+    for one, two, new in islice(_changes(pairs), most):
         edited = edits.replace_statements(kernel, {id(one.node): new})
         if case.repairs.whole(edited):
             fact = _fact(one, two)

@@ -66,9 +66,9 @@ class Causes:
         """One entry per cause and group of codes, the first one each; facts of one cause are related to each other."""
         kept: dict[Hashable, Seen] = {}
         faults: dict[Hashable, set[Hashable]] = {}
-        errors = {self._key(s.fact) for s in seen if s.fact.severity in (None, Severity.ERROR)}
+        errors = {self.key(s.fact) for s in seen if s.fact.severity in (None, Severity.ERROR)}
         for one in seen:
-            key = self._key(one.fact)
+            key = self.key(one.fact)
             if one.fact.severity not in (None, Severity.ERROR) and key in errors:
                 continue  # a larger shape shows that it is an error
             kept.setdefault(key, one)
@@ -82,7 +82,8 @@ class Causes:
     def _cause(self, fact: Fact) -> Hashable:
         return fact.span if fact.cause is None else self.root(fact.cause)
 
-    def _key(self, fact: Fact) -> Hashable:
+    def key(self, fact: Fact) -> Hashable:
+        """Equal for facts of one cause that are named by one group of codes."""
         return _GROUP_OF.get(fact.code, fact.code), self._cause(fact)
 
     def _linked(self, one: Seen, lead: Seen, faults: frozenset[Hashable]) -> Seen:

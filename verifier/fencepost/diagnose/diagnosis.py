@@ -29,7 +29,7 @@ def diagnose(case: Case) -> Iterator[Fact]:
     has one cause.
     """
     run = case.run
-    found = list(values(run))
+    found = list(values(case))
     if _between_cores(run) and case.known(case.repairs.before) is None:
         found += guards(case)
     found += slots(case)

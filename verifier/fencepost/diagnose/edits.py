@@ -10,8 +10,11 @@ from dataclasses import replace
 
 from fencepost import ir
 from fencepost.diagnose.texts import SYNC, Sync
+from fencepost.model.once import once
 
 Body = tuple[ir.Stmt, ...]
+
+_FLAGS = 8  # ids of sync_src and sync_dst that every target has
 
 
 def bodies(kernel: ir.Kernel) -> Iterator[Body]:
@@ -62,8 +65,27 @@ def _rebuild(kernel: ir.Kernel, lists: dict[int, Body], statements: dict[int, ir
     return replace(kernel, body=tuple(items))
 
 
-def contains(stmt: ir.Stmt, inner: ir.Node) -> bool:
-    return any(node is inner for node in ir.walk(stmt))
+@once
+def _holders(kernel: ir.Kernel) -> dict[int, tuple[tuple[int, Body, int], ...]]:
+    """id(statement) -> the statement lists that it is in, at any depth, outermost first.
+
+    Each with its number (in the order of `bodies`) and the place of the member that is, or holds, the statement.
+    """
+    found: dict[int, tuple[tuple[int, Body, int], ...]] = {}
+    inside: dict[int, tuple[tuple[int, Body, int], ...]] = {}
+    for number, body in enumerate(bodies(kernel)):
+        around = inside.get(id(body), ())
+        for at, stmt in enumerate(body):
+            place = (*around, (number, body, at))
+            found.setdefault(id(stmt), place)
+            match stmt:
+                case ir.For(body=inner) | ir.Pipelined(body=inner):
+                    inside.setdefault(id(inner), place)
+                case ir.If():
+                    for _, inner in stmt.branches:
+                        inside.setdefault(id(inner), place)
+                    inside.setdefault(id(stmt.orelse), place)
+    return found
 
 
 def moved(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node, *, behind: bool) -> ir.Kernel | None:
@@ -83,14 +105,15 @@ def precedes(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node) -> bool:
 
 
 def _places(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node, *, behind: bool) -> tuple[Body, int, int] | None:
-    for body in bodies(kernel):
-        at = next((i for i, s in enumerate(body) if s is sync), None)
-        if at is None:
-            continue
-        places = range(at + 1, len(body)) if behind else range(at)
-        to = next((i for i in places if contains(body[i], access)), None)
-        return None if to is None else (body, at, to)
-    return None
+    """The list that `sync` stands in, its place there, and that of the later (earlier) member that holds `access`."""
+    holders = _holders(kernel)
+    if id(sync) not in holders:
+        return None
+    number, body, at = holders[id(sync)][-1]
+    to = next((place for other, _, place in holders.get(id(access), ()) if other == number), None)
+    if to is None or (to <= at if behind else to >= at):
+        return None
+    return body, at, to
 
 
 def removed(kernel: ir.Kernel, stmt: ir.Stmt) -> ir.Kernel:
@@ -98,13 +121,30 @@ def removed(kernel: ir.Kernel, stmt: ir.Stmt) -> ir.Kernel:
     return replace_statements(kernel, {id(stmt): ir.Pass(span=stmt.span)})
 
 
+def ordered(kernel: ir.Kernel, source: ir.Pipe, target: ir.Pipe, access: ir.Node) -> ir.Kernel | None:
+    """The kernel with a flag just before `access` that makes pipe `target` wait for pipe `source`.
+
+    None if no flag is known to be free.
+    """
+    flags = [n for n in syncs(kernel) if isinstance(n, (ir.SyncSrc, ir.SyncDst))]
+    if any(n.source == source and n.target == target and not isinstance(n.id, ir.Int) for n in flags):
+        return None
+    used = {n.id.value for n in flags if n.source == source and n.target == target and isinstance(n.id, ir.Int)}
+    free = next((i for i in range(_FLAGS) if i not in used), None)
+    if free is None or id(access) not in _holders(kernel):
+        return None
+    _, body, at = _holders(kernel)[id(access)][-1]
+    pair = tuple(kind(ir.Int(free), source, target, span=access.span) for kind in (ir.SyncSrc, ir.SyncDst))
+    return replace_body(kernel, body, (*body[:at], *pair, *body[at:]))
+
+
 def nearness(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node) -> int:
     """How deep the innermost statement list is that holds `sync` itself and, at any depth, the access; -1 for none."""
-    found = -1
-    for depth, body in enumerate(bodies(kernel)):
-        if any(s is sync for s in body) and any(contains(s, access) for s in body):
-            found = depth
-    return found
+    holders = _holders(kernel)
+    if id(sync) not in holders:
+        return -1
+    number = holders[id(sync)][-1][0]
+    return number if any(other == number for other, _, _ in holders.get(id(access), ())) else -1
 
 
 def syncs(kernel: ir.Kernel, core: ir.Core | None = None) -> list[Sync]:

@@ -16,7 +16,11 @@ from fencepost.model.executor import Op, Run
 def pairings(case: Case) -> Iterator[Fact]:
     """303 and 305 for the unordered accesses of a run; notes in `case.slots` which accesses they account for."""
     run, protocol = case.run, case.protocol
-    suspects = [Use(r.second, r.kind == "read-write", r.touched) for r in run.races if r.kind != "write-write"]
+    suspects = [
+        Use(r.second, r.kind == "read-write", r.touched)
+        for r in run.races
+        if r.kind != "write-write" and core_of(r.first.effect.agent) != core_of(r.second.effect.agent)
+    ]
     suspects += [Use(u.op, False, u.touched) for u in run.unwritten]
     seen: set[object] = set()
     for use in suspects:

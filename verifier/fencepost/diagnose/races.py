@@ -15,7 +15,8 @@ from fencepost.diagnose.repair import Signature, race_fault
 from fencepost.diagnose.texts import at, describe, related, statement
 from fencepost.facts import Fact
 from fencepost.findings import Related
-from fencepost.model.executor import Op, Race, Unwritten
+from fencepost.model.effects import Channel
+from fencepost.model.executor import Op, Race, Run, Unwritten
 
 _MORE = 4  # further accesses that a finding lists
 
@@ -84,6 +85,7 @@ def _group_facts(case: Case, key: Hashable, members: list[Race]) -> Iterator[Fac
         elif case.known(faults) is None:
             found = _blame(case, members, faults)
         if found is None or not found.code:
+            _consequences(case, race, faults, cause)
             yield Fact("208", second.stmt.span, both, places, cause, operations=operations, faults=faults)
             return
     elif {first.effect.agent, second.effect.agent} == {"aiv0", "aiv1"}:
@@ -101,6 +103,27 @@ def _group_facts(case: Case, key: Hashable, members: list[Race]) -> Iterator[Fac
         note = Related(found.sync.span, f"without it the accesses are in order: {statement(found.sync)}")
         fact = replace(fact, related=(*fact.related, note))
     yield fact
+
+
+def _consequences(case: Case, race: Race, faults: Signature, cause: Hashable) -> None:
+    """Flags that are set twice only because two pipes of one core have no order have the cause of the race."""
+    over = {("overflow", str(channel)): channel for channel in _overflows(case.run)}
+    if not over or case.repairs.exhausted:
+        return
+    edited = edits.ordered(case.repairs.kernel, race.first.effect.pipe[1], race.second.effect.pipe[1], race.second.stmt)
+    after = None if edited is None else case.repairs.after(edited)
+    if after is None or faults & after:
+        return
+    families = case.protocol.families
+    left = {families.of(channel) for fault, channel in over.items() if fault in after}
+    gone = {families.of(channel) for channel in over.values()} - left
+    case.aliases += [(("signals", family), cause) for family in gone]
+
+
+def _overflows(run: Run) -> list[Channel]:
+    """The flags that may be set twice."""
+    found = [run.channels[x.channel] for x in run.overflows]
+    return [channel for channel in found if channel.kind == "flag"]
 
 
 def _access(
@@ -194,14 +217,20 @@ def _blame(case: Case, members: list[Race], faults: Signature) -> _Edit | None:
     gone = faults
     if race.kind != "write-write":
         gone |= {("unwritten", id(ends[1].stmt))}
-    candidates = list(_candidates(case.repairs.kernel, *ends))
-    for accept in (case.repairs.whole, lambda edited: case.repairs.part(edited, gone)):
-        for edit in candidates:
-            if accept(edit.kernel):
-                case.accept(edit.cause, edit.kernel)
-                _same_protocol(case, edit)
-                return edit
-    return None
+    found: _Edit | None = None
+    for edit in _candidates(case.repairs.kernel, *ends):
+        if case.repairs.exhausted:
+            break
+        verdict = case.repairs.judge(edit.kernel, gone)
+        if verdict == "whole":
+            found = edit
+            break
+        if verdict == "part" and found is None:
+            found = edit
+    if found is not None:
+        case.accept(found.cause, found.kernel)
+        _same_protocol(case, found)
+    return found
 
 
 def _same_protocol(case: Case, edit: _Edit) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from fencepost import ir
 from fencepost.model.executor import LimitReached, Run
@@ -51,25 +52,44 @@ class Repairs:
     """Tries edits of one kernel, at most `budget` kernels in all.
 
     `before` are the faults of the kernel itself at the witness.  `accepted` collects the edits that gave a fault its
-    name, with the cause that they stand for.
+    name, with the cause that they stand for.  `out_of_time` tells when to give up;
+    `affordable` is about how many edited kernels can be run until then.
     """
 
     kernel: ir.Kernel
     before: Signature
     runner: Runner
     budget: int = 200
+    out_of_time: Callable[[], bool] = lambda: False
+    affordable: int = 200
     accepted: list[tuple[Hashable, ir.Kernel]] = field(default_factory=list)
 
     def whole(self, edited: ir.Kernel) -> bool:
         """True if the edited kernel is clean on every shape of interest."""
         return self._spend() and self._runs(edited, lambda runs: not signature(runs))
 
-    def part(self, edited: ir.Kernel, faults: Signature) -> bool:
-        """True if the edit removes all of `faults` at the witness and adds no fault there."""
+    @property
+    def exhausted(self) -> bool:
+        """Whether nothing more can be tried."""
+        return self.budget <= 0 or self.out_of_time()
+
+    def judge(self, edited: ir.Kernel, faults: Signature) -> Literal["whole", "part"] | None:
+        """What an edit repairs.
+
+        "whole": the edited kernel is clean on every shape of interest; "part": all of `faults` are gone at the witness,
+        and no fault is new there.
+        """
         if not self._spend():
-            return False
-        after = self.after(edited)
-        return after is not None and not faults & after and after < self.before
+            return None
+        found: list[Signature] = []
+
+        def clean(runs: list[Run]) -> bool:
+            found.append(signature(runs))
+            return not found[-1]
+
+        if self._runs(edited, clean):
+            return "whole"
+        return "part" if found and not faults & found[0] and found[0] < self.before else None
 
     def after(self, edited: ir.Kernel) -> Signature | None:
         """The faults of the edited kernel at the witness; None if it cannot be run."""

@@ -40,12 +40,12 @@ class Use:
 class Protocol:
     """Views of one run that several diagnoses share; everything is computed on first use.
 
-    `larger` runs the kernel on larger values: at zero trips the role of a channel cannot be seen.
+    `larger` runs the kernel on other values: at zero trips the role of a channel cannot be seen.
     """
 
     run: Run
     families: Families
-    larger: Callable[[], Run | None] = lambda: None
+    larger: Callable[[], Iterable[Run]] = tuple
     _roles: dict[int, Role | None] = field(default_factory=dict)
 
     @cached_property
@@ -155,8 +155,7 @@ class Protocol:
             return "ready"
         if (False, True) in common:
             return "release"
-        bigger = self._bigger
-        if bigger is not None:
+        for bigger in self._bigger:
             number = next((n for n, c in enumerate(bigger.run.channels) if c == self.run.channels[channel]), None)
             role = None if number is None else bigger.role(number)
             if role is not None:
@@ -168,6 +167,5 @@ class Protocol:
         return None
 
     @cached_property
-    def _bigger(self) -> Protocol | None:
-        run = self.larger()
-        return None if run is None else Protocol(run, self.families)
+    def _bigger(self) -> list[Protocol]:
+        return [Protocol(run, self.families) for run in self.larger()]

@@ -15,6 +15,7 @@ from fencepost.findings import Related, Severity
 from fencepost.model.effects import Channel
 from fencepost.model.executor import Op, Run
 from fencepost.model.interleave import Outcome, explore
+from fencepost.model.outcome import Overflow
 
 Data = tuple[tuple[str, str], ...]
 
@@ -148,11 +149,13 @@ def capacity(case: Case) -> Iterator[Fact]:
         first = over[numbers[0]]
         channel = case.run.channels[first.channel]
         faults: Signature = frozenset(("overflow", str(case.run.channels[n])) for n in numbers)
-        operations = (at(first.op),)
+        late = _not_over(case, first)
+        operations = (*(at(wait) for wait in late), at(first.op))
+        places = tuple(related(wait, "nothing says that it is over by then") for wait in late)
         if channel.kind == "flag":
             data: Data = (("flag", case.channel(*numbers)), ("detail", "set again while it can still be set"))
             cause: Hashable = ("signals", family)
-            yield Fact("404", first.op.stmt.span, data, cause=cause, operations=operations, faults=faults)
+            yield Fact("404", first.op.stmt.span, data, places, cause, operations=operations, faults=faults)
         else:
             data = (
                 ("channel", case.channel(*numbers)),
@@ -160,7 +163,14 @@ def capacity(case: Case) -> Iterator[Fact]:
                 ("capacity", str(channel.capacity)),
             )
             cause = ("capacity", family)
-            yield Fact("402", first.op.stmt.span, data, cause=cause, operations=operations, faults=faults)
+            yield Fact("402", first.op.stmt.span, data, places, cause, operations=operations, faults=faults)
+
+
+def _not_over(case: Case, over: Overflow) -> list[Op]:
+    """The first wait of the channel that need not be over when it is set once too often; none if it never runs."""
+    sets, waits = case.protocol.sets[over.channel], case.protocol.waits.get(over.channel, [])
+    number = next(i for i, op in enumerate(sets) if op is over.op) + 1 - over.pending
+    return [op for op in waits[number : number + 1] if op.seq]
 
 
 def contests(case: Case, outcome: Outcome | None = None) -> Iterator[Fact]:

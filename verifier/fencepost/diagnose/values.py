@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from fencepost import ir
+from fencepost.diagnose.case import Case
 from fencepost.diagnose.repair import Signature
 from fencepost.diagnose.texts import at
 from fencepost.facts import Fact
+from fencepost.findings import Related
 from fencepost.model.executor import Run
 from fencepost.model.issue import BadValue
 from fencepost.model.program import constant
@@ -16,12 +18,18 @@ from fencepost.printer import print_expr
 _CODES = {"range": "603", "reserved": "604", "mode": "605", "lane": "603"}
 
 
-def values(run: Run) -> Iterator[Fact]:
-    """101, 104, 105, 603 to 605: one fact per place in the text."""
-    for bad in run.bad_values:
-        faults: Signature = frozenset({("value", bad.kind, bad.span)})
+def values(case: Case) -> Iterator[Fact]:
+    """101, 104, 105, 603 to 605: one fact per place in the text, or per counter that is negative in one run."""
+    run = case.run
+    for members in _together(run.bad_values):
+        bad = members[0]
+        faults: Signature = frozenset(("value", b.kind, b.span) for b in members)
         code, data = _bad(run, bad)
-        yield Fact(code, bad.span, (*data, ("agent", bad.agent)), cause=(code, bad.span), faults=faults)
+        cause = (code, bad.span)
+        case.aliases += [((code, b.span), cause) for b in members[1:]]
+        others = {b.span: b for b in members if b.span != bad.span}
+        places = tuple(Related(b.span, f"likewise: {print_expr(b.node)} on {b.agent}") for b in others.values())  # type: ignore[arg-type]
+        yield Fact(code, bad.span, (*data, ("agent", bad.agent)), places, cause, faults=faults)
     for op in run.outside:
         faults = frozenset({("outside", id(op.stmt))})
         for access, index in op.effect.out_of_range:
@@ -42,6 +50,18 @@ def values(run: Run) -> Iterator[Fact]:
                 operations=(at(op),),
                 faults=frozenset({("illegal", id(op.stmt))}),
             )
+
+
+def _together(found: Iterable[BadValue]) -> list[list[BadValue]]:
+    """Bad values by place; negative operands that are computed from the same names are one mistake."""
+    groups: dict[Hashable, list[BadValue]] = {}
+    for bad in found:
+        key: Hashable = (bad.kind, bad.span)
+        if bad.kind == "negative" and isinstance(bad.node, ir.Binary):
+            names = frozenset(n.id for n in ir.walk(bad.node.left) if isinstance(n, ir.Name))
+            key = names or key
+        groups.setdefault(key, []).append(bad)
+    return list(groups.values())
 
 
 def _bad(run: Run, bad: BadValue) -> tuple[str, tuple[tuple[str, str], ...]]:

@@ -13,8 +13,9 @@ Point = tuple[str, tuple[int, ...]]
 class FunctionTable:
     """One arbitrary but fixed integer per function and arguments, the same on every agent.
 
-    `values` fixes single points.  Other points take `default`, or with `seed` a repeatable pseudo-random integer from
-    `low..high`.  `used` records every point that was read, in first-use order.
+    `values` fixes single points.  Other points take `default` and `slope` times the sum of the arguments, or with
+    `seed` a repeatable pseudo-random integer from `low..high`.  A function in `units` counts in units: 1 is one value
+    of the first unit, 2 one of the second.  `used` records every point that was read, in first-use order.
     """
 
     values: Mapping[Point, int] = field(default_factory=dict)
@@ -22,6 +23,8 @@ class FunctionTable:
     seed: int | None = None
     low: int = -1
     high: int = 4
+    slope: int = 0
+    units: Mapping[str, int] = field(default_factory=dict)
     used: dict[Point, int] = field(default_factory=dict)
 
     def __call__(self, name: str, arguments: tuple[int, ...]) -> int:
@@ -30,10 +33,13 @@ class FunctionTable:
         if found is None:
             if point in self.values:
                 found = self.values[point]
-            elif self.seed is None:
-                found = self.default
             else:
-                found = Random(f"{self.seed} {name} {arguments}").randint(self.low, self.high)
+                if self.seed is None:
+                    found = self.default + self.slope * sum(arguments)
+                else:
+                    found = Random(f"{self.seed} {name} {arguments}").randint(self.low, self.high)
+                if found > 1 and name in self.units:
+                    found = (found - 1) * self.units[name] + 1
             self.used[point] = found
         return found
 

@@ -8,18 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from fencepost import ir
+from fencepost.model.once import once
 from fencepost.model.program import Compiled, ModelError, constant
 
 _SMALL, _LARGE = 8, 1 << 16  # units worth trying: small ones are covered by plain values
 _UNITS = 2  # units per parameter
 
 
-def used_names(compiled: Compiled) -> set[str]:
+@once
+def used_names(compiled: Compiled) -> frozenset[str]:
     """The names that make a difference: the text or an assume that is more than a bound mentions them."""
     kernel = compiled.kernel
     roots: list[ir.Node] = [*kernel.body, *kernel.buffers, *kernel.fifos, *kernel.rings]
     roots += (a for a in kernel.assumes if not _is_bound(a))
-    return _closure(compiled, roots, {})
+    return frozenset(_closure(compiled, roots, {}))
 
 
 def _is_bound(assume: ir.Expr) -> bool:
@@ -31,7 +33,8 @@ def _is_bound(assume: ir.Expr) -> bool:
     return numbers == len(sides) - 1 and sum(isinstance(s, ir.Name) for s in sides) == 1
 
 
-def loop_inputs(compiled: Compiled) -> set[str]:
+@once
+def loop_inputs(compiled: Compiled) -> frozenset[str]:
     """The parameters that some trip count depends on, and the unknown functions (`f()`) that do."""
     roots: list[ir.Node] = []
     for node in ir.walk(compiled.kernel):
@@ -41,17 +44,26 @@ def loop_inputs(compiled: Compiled) -> set[str]:
             case ir.If() if any(isinstance(n, ir.Break) for n in ir.walk(node)):
                 roots += (condition for condition, _ in node.branches)
     found = _closure(compiled, roots, _bindings(compiled))
-    return {n for n in found if n in compiled.parameters or n.endswith("()")}
+    return frozenset(n for n in found if n in compiled.parameters or n.endswith("()"))
 
 
 def units(compiled: Compiled) -> dict[str, tuple[int, ...]]:
     """Parameter -> the constants that it is divided by, or counted in by a loop, smallest first."""
+    return {name: numbers for name, numbers in _units(compiled).items() if name in compiled.parameters}
+
+
+def function_units(compiled: Compiled) -> dict[str, int]:
+    """Unknown function -> the smallest constant that its values are divided by, or counted in by a loop."""
+    return {name[:-2]: numbers[0] for name, numbers in _units(compiled).items() if name.endswith("()")}
+
+
+@once
+def _units(compiled: Compiled) -> dict[str, tuple[int, ...]]:
     bindings = _bindings(compiled)
     found: dict[str, set[int]] = {}
     for unit, parts in _divisions(compiled):
-        for name in _closure(compiled, parts, bindings):
-            if name in compiled.parameters:
-                found.setdefault(name, set()).add(unit)
+        for name in _closure(compiled, parts, bindings, arguments=False):
+            found.setdefault(name, set()).add(unit)
     return {name: tuple(sorted(numbers)[:_UNITS]) for name, numbers in found.items()}
 
 
@@ -86,21 +98,27 @@ def _bindings(compiled: Compiled) -> dict[str, list[ir.Node]]:
     return found
 
 
-def _closure(compiled: Compiled, roots: Iterable[ir.Node], bindings: dict[str, list[ir.Node]]) -> set[str]:
-    """Every name that the roots depend on through constants and `bindings`; unknown functions as `f()`."""
+def _closure(
+    compiled: Compiled, roots: Iterable[ir.Node], bindings: dict[str, list[ir.Node]], *, arguments: bool = True
+) -> set[str]:
+    """Every name that the roots depend on through constants and `bindings`; unknown functions as `f()`.
+
+    `arguments`: also through the arguments of unknown functions.
+    """
     found: set[str] = set()
     pending = list(roots)
     while pending:
-        for node in ir.walk(pending.pop()):
-            match node:
-                case ir.Name(id=name) | ir.Item(name=name) | ir.Field(ring=name):
-                    pass
-                case ir.Call(function=function) if function not in ir.INTERPRETED:
-                    name = f"{function}()"
-                case _:
-                    continue
-            if name not in found:
-                found.add(name)
-                pending += bindings.get(name, ())
-                pending += (compiled.scalars[name],) if name in compiled.scalars else compiled.tuples.get(name, ())
+        node = pending.pop()
+        name = ""
+        match node:
+            case ir.Name(id=name) | ir.Item(name=name) | ir.Field(ring=name):
+                pass
+            case ir.Call(function=function) if function not in ir.INTERPRETED:
+                name = f"{function}()"
+        if arguments or not name.endswith("()"):
+            pending += ir.children(node)
+        if name and name not in found:
+            found.add(name)
+            pending += bindings.get(name, ())
+            pending += (compiled.scalars[name],) if name in compiled.scalars else compiled.tuples.get(name, ())
     return found

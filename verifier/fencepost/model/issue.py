@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable
+from fencepost.model.once import once
 from fencepost.model.program import (
     Compiled,
     Emit,
@@ -160,12 +161,17 @@ def issue(
             return issued, list(e.faults.values())
 
 
-def evaluate(compiled: Compiled, expr: ir.Expr, values: tuple[int, ...], function: FunctionTable) -> int:
-    """The value of an expression over parameters, constants and functions (an `assume`, say)."""
-    names = {p: i for i, p in enumerate(compiled.parameters)}
-    translator = Translator(compiled, names, {})
-    text = translator.text(expr)
-    return int(as_function(text)(list(values), Evaluator("", function, translator.nodes)))
+def assumed(compiled: Compiled, values: tuple[int, ...], function: FunctionTable) -> bool:
+    """Whether the values satisfy every assume of the kernel."""
+    facts, nodes = _facts(compiled)
+    evaluator = Evaluator("", function, nodes)
+    return all(fact(values, evaluator) for fact in facts)
+
+
+@once
+def _facts(compiled: Compiled) -> tuple[list[Callable[..., Any]], list[ir.Node]]:
+    translator = Translator(compiled, {p: i for i, p in enumerate(compiled.parameters)}, {})
+    return [as_function(translator.text(a)) for a in compiled.kernel.assumes], translator.nodes
 
 
 class _Key:

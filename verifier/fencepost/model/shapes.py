@@ -6,36 +6,41 @@ the sum of absolute values and then of the parameters, so that the first failure
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from itertools import islice, product
+from math import comb
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
-from fencepost.model.inputs import units, used_names
-from fencepost.model.issue import evaluate
+from fencepost.model.inputs import function_units, units, used_names
+from fencepost.model.issue import assumed
 from fencepost.model.program import Compiled
 
 AXIS = 36  # values along one parameter alone: twice the capacity of a channel with two ids, and a few more
 _SUMS = {1: AXIS, 2: 14, 3: 9, 4: 6, 5: 4}
 _MANY = 10  # parameters beyond which only sums up to 2 are tried
 _COMBINED = 81  # combinations of the other parameters along one axis
+_ALL = 6_000  # values below a failing one that are looked through
+_FEW = 8  # small values of a parameter, where not all can be looked through
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """Parameter values in the order of `Compiled.parameters`, and how unknown functions are filled in.
 
-    `functions` fixes single points; the others follow `default` or `seed` (see `FunctionTable`).
+    `functions` fixes single points; the others follow `default`, `seed`, `slope` and `units` (see `FunctionTable`).
     """
 
     values: tuple[int, ...]
     default: int = 1
     seed: int | None = None
     functions: tuple[tuple[Point, int], ...] = ()
+    slope: int = 0
+    units: tuple[tuple[str, int], ...] = ()
 
     def table(self) -> FunctionTable:
-        return FunctionTable(dict(self.functions), self.default, self.seed)
+        return FunctionTable(dict(self.functions), self.default, self.seed, slope=self.slope, units=dict(self.units))
 
     @property
     def size(self) -> tuple[int, tuple[int, ...]]:
@@ -43,10 +48,32 @@ class Shape:
         return sum(map(abs, self.values)), self.values
 
 
-TABLES: tuple[tuple[int, int | None], ...] = (
-    (1, None), (2, None), (0, None), (3, None), (-1, None), (0, 0), (0, 1), (0, 2), (0, 3), (0, 4), (0, 5),
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How unknown functions are filled in: a default and a slope, or a seed."""
+
+    default: int = 0
+    slope: int = 0
+    seed: int | None = None
+
+
+FILLINGS: tuple[Filling, ...] = (
+    Filling(1), Filling(1, 1), Filling(2), Filling(0, 1), Filling(0), Filling(0, 2), Filling(3), Filling(-1),
+    *(Filling(seed=seed) for seed in range(8)),
 )  # fmt: skip
-"""Fillings of the unknown functions: (default, seed)."""
+"""Fillings of the unknown functions; with a slope, a function of a growing index grows."""
+
+
+class Shapes:
+    """The shapes of one kernel, by values and filling."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._units = tuple(sorted(function_units(compiled).items()))
+        self.fillings = FILLINGS if uses_functions(compiled.kernel) else FILLINGS[:1]
+
+    def at(self, values: tuple[int, ...], filling: Filling) -> Shape:
+        """One shape."""
+        return Shape(values, filling.default, filling.seed, slope=filling.slope, units=self._units)
 
 
 def uses_functions(kernel: ir.Kernel) -> bool:
@@ -58,7 +85,7 @@ def allowed(compiled: Compiled, values: tuple[int, ...], table: FunctionTable | 
     function = table if table is not None else FunctionTable()
     if "block" in compiled.parameters and values[compiled.parameters.index("block")] < 0:
         return False
-    return all(evaluate(compiled, a, values, function) for a in compiled.kernel.assumes)
+    return assumed(compiled, values, function)
 
 
 def shapes(compiled: Compiled, also: Collection[str] = ()) -> Iterator[Shape]:
@@ -66,10 +93,10 @@ def shapes(compiled: Compiled, also: Collection[str] = ()) -> Iterator[Shape]:
 
     Parameters that the text does not mention stay put, unless `also` names them.
     """
-    tables = TABLES if uses_functions(compiled.kernel) else TABLES[:1]
+    made = Shapes(compiled)
     for values in candidates(compiled, also):
-        for default, seed in tables:
-            shape = Shape(values, default, seed)
+        for filling in made.fillings:
+            shape = made.at(values, filling)
             if allowed(compiled, values, shape.table()):
                 yield shape
 
@@ -106,9 +133,14 @@ def candidates(compiled: Compiled, also: Collection[str] = ()) -> list[tuple[int
 
 
 def smaller(compiled: Compiled, values: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    """All parameter values before `values` in the order of shapes, from -2 on where no assume bounds them below."""
+    """Parameter values before `values` in the order of shapes, from -2 on where no assume bounds them below.
+
+    All of them if they are not too many, else those at which something may change: small ones, those around the units
+    of a parameter, and those of `values`.
+    """
     total = sum(map(abs, values))
-    axes, used = [], used_names(compiled)
+    axes: list[Sequence[int]] = []
+    used, steps = used_names(compiled), units(compiled)
     for parameter, value in zip(compiled.parameters, values, strict=True):
         if parameter not in used:
             axes.append(range(value, value + 1))
@@ -116,14 +148,42 @@ def smaller(compiled: Compiled, values: tuple[int, ...]) -> Iterator[tuple[int, 
         low, high = bounds(compiled, parameter)
         start = low if low is not None else (min(-2, high) if high is not None else -2)
         axes.append(range(max(start, -total), min(total if high is None else high, total) + 1))
+    moving = sum(len(axis) > 1 for axis in axes)
+    if comb(total + moving, moving) > _ALL:
+        names = zip(compiled.parameters, values, axes, strict=True)
+        axes = [_notable(axis, value, steps.get(p, ())) for p, value, axis in names]
+        found = sorted(_within(axes, total), key=lambda v: (sum(map(abs, v)), v))
+        yield from (v for v in found if (sum(map(abs, v)), v) < (total, values))
+        return
     for sum_ in range(total + 1):
-        for found in _exactly(axes, sum_):
-            if (sum_, found) >= (total, values):
+        for one in _exactly(axes, sum_):
+            if (sum_, one) >= (total, values):
                 return
-            yield found
+            yield one
 
 
-def _exactly(axes: list[range], total: int) -> Iterator[tuple[int, ...]]:
+def _notable(axis: Sequence[int], value: int, steps: tuple[int, ...]) -> list[int]:
+    """The values of an axis at which something may change."""
+    around = {k * u + r for u in steps for k in (1, 2, 3) for r in (0, 1)}
+    small = sorted(axis, key=lambda v: (abs(v), v))[:_FEW]
+    return sorted({*small, value, *(v for v in around if v in axis)})
+
+
+def _within(axes: list[Sequence[int]], total: int) -> Iterator[tuple[int, ...]]:
+    """Combinations whose absolute values sum to at most `total`; not more than `_ALL`."""
+
+    def extend(prefix: tuple[int, ...], left: int) -> Iterator[tuple[int, ...]]:
+        if len(prefix) == len(axes):
+            yield prefix
+            return
+        for value in axes[len(prefix)]:
+            if abs(value) <= left:
+                yield from extend((*prefix, value), left - abs(value))
+
+    yield from islice(extend((), total), _ALL)
+
+
+def _exactly(axes: list[Sequence[int]], total: int) -> Iterator[tuple[int, ...]]:
     """Every combination whose absolute values sum to `total`, in lexicographic order."""
 
     def extend(prefix: tuple[int, ...], left: int) -> Iterator[tuple[int, ...]]:

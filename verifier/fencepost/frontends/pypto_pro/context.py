@@ -109,6 +109,12 @@ class Context:
             self.parameters[name] = Parameter(name, least, values, origin or hint, note)
         return self.keys[full]
 
+    def at_least(self, name: str, least: int) -> None:
+        """Note a lower bound of a parameter (an extent of a tensor, say), if it is one."""
+        parameter = self.parameters.get(name)
+        if parameter is not None and parameter.least is None and not parameter.values:
+            parameter.least = least
+
     def prefer(self, key: object, name: str) -> None:
         """Call the parameter for `key` by the user's own name for it, if that name is free."""
         if key not in self.preferred and name not in self.taken:

@@ -168,7 +168,11 @@ class Declarations(Handles):
         if not isinstance(base, (Tensor, Pointer)):
             raise Unreadable("a tensor view needs a tensor or a pointer", node)
         shape = self.evaluate(given["shape"]) if "shape" in given else ()
-        return Tensor(base.name, shape if isinstance(shape, tuple) else (), view=True)
+        extents = shape if isinstance(shape, tuple) else ()
+        for extent in extents:
+            if isinstance(extent, Scalar) and isinstance(extent.expr, ir.Name):
+                self.context.at_least(extent.expr.id, 0)
+        return Tensor(base.name, extents, view=True)
 
     def make_pointer(self, node: ast.Call) -> Pointer:
         base = self.evaluate(node.args[0]) if node.args else None
