@@ -16,6 +16,7 @@ from fencepost.findings import Row, Verdict
 from fencepost.model.functions import Point
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.passes.anchors import Anchors
+from fencepost.passes.blocks import Blocks
 from fencepost.passes.decisive import Decisive
 from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
@@ -42,7 +43,7 @@ class Proof:
 
 def prepared(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel in the form that is explored: equivalent, but without what decides nothing."""
-    for step in (UniqueLoops(), Strides(), Anchors(), Decisive()):
+    for step in (UniqueLoops(), Strides(), Anchors(), Decisive(), Blocks()):
         kernel = step.run(kernel)
     return kernel
 
