@@ -40,7 +40,7 @@ ORIGINS = Path(__file__).resolve().parent.parent / "cases" / "right.kir"
 
 @dataclass
 class Verdicts:
-    """One examined mutant."""
+    """One examined mutant.  `codes` are those of the errors."""
 
     origin: str
     what: str
@@ -48,6 +48,13 @@ class Verdicts:
     verdict: str
     problems: list[str] = field(default_factory=list)
     text: str = ""
+    codes: list[str] = field(default_factory=list)
+
+    @property
+    def outcome(self) -> str:
+        """The verdict; with the codes where no run fails, for then the fault is one that runs do not show."""
+        silent = self.label == "equal" and self.codes
+        return self.verdict + (f" by {', '.join('FP' + code for code in self.codes)}" if silent else "")
 
 
 def origins(paths: Sequence[Path] = (ORIGINS,)) -> list[ir.Kernel]:
@@ -102,7 +109,8 @@ def examine(mutant: tuple[str, str, str], timeout: float = 10.0, quick: float = 
     try:
         real = truth(kernel)
         for limit in dict.fromkeys((min(quick, timeout), timeout)):
-            report = check_kernel(kernel, CheckOptions(timeout=limit))
+            with records.processor_time():
+                report = check_kernel(kernel, CheckOptions(timeout=limit))
             problems = [*judge(kernel, report, real), *_mistakes(report, real)]
             if not problems and report.verdict is not Verdict.UNKNOWN:
                 break
@@ -110,7 +118,8 @@ def examine(mutant: tuple[str, str, str], timeout: float = 10.0, quick: float = 
         return Verdicts(origin, what, "no model", str(error), [], text)
     except Exception as error:
         return Verdicts(origin, what, "crash", "crash", [f"crash: {type(error).__name__}: {error}"], text)
-    return Verdicts(origin, what, label(real), report.verdict.value, problems, text)
+    codes = sorted({f.code for f in report.findings if f.severity is Severity.ERROR})
+    return Verdicts(origin, what, label(real), report.verdict.value, problems, text, codes)
 
 
 def _mistakes(report: KernelReport, real: Truth) -> Iterator[str]:
@@ -151,7 +160,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=40, help="mutants per right kernel; 0 for all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--origins", type=Path, nargs="+", default=[ORIGINS], help="files with right kernels")
-    parser.add_argument("--timeout", type=float, default=10.0)
+    parser.add_argument("--timeout", type=float, default=10.0, help="processor seconds per check")
     parser.add_argument("--quick", type=float, default=1.0, help="seconds of a first check, if that decides")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--show", type=int, default=3, help="failures to print with their text")
@@ -166,7 +175,7 @@ def main() -> int:
     done = [known[origin, text] for origin, _, text in chosen if (origin, text) in known]
     fresh = campaign(left, options.timeout, options.jobs, options.quick)
     for result in chain(done, records.kept(fresh, options.record)):
-        table[result.label, result.verdict if result.label != "no model" else "-"] += 1
+        table[result.label, result.outcome if result.label != "no model" else "-"] += 1
         if result.label == "broken":
             origin_of[result.origin] += 1
         if result.problems:

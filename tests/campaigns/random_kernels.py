@@ -83,14 +83,15 @@ def examine(
     real = truth(kernel)
     result.broken = bool(real.failing)
     for limit in dict.fromkeys((min(quick, timeout), timeout)):
-        started = time.perf_counter()
+        started = time.process_time()
         try:
-            report = check_kernel(kernel, CheckOptions(timeout=limit))
+            with records.processor_time():
+                report = check_kernel(kernel, CheckOptions(timeout=limit))
         except Exception as error:  # a crash is a failure of the tool
             result.verdict = "crash"
             result.problems = [f"crash: {type(error).__name__}: {error}"]
             return result
-        result.seconds = time.perf_counter() - started
+        result.seconds = time.process_time() - started
         result.verdict = report.verdict.value
         result.codes = sorted({f.code for f in report.findings})
         result.problems = judge(kernel, report, real)
@@ -115,7 +116,8 @@ def reason(text: str) -> str:
 def disagrees(kernel: ir.Kernel, timeout: float = 10.0, kind: str = "") -> bool:
     """Whether a report contradicts the runs (in a problem that starts with `kind`)."""
     try:
-        report: KernelReport = check_kernel(kernel, CheckOptions(timeout=timeout))
+        with records.processor_time():
+            report: KernelReport = check_kernel(kernel, CheckOptions(timeout=timeout))
     except Exception as error:
         return f"crash: {type(error).__name__}".startswith(kind) if kind else True
     return any(p.startswith(kind) for p in judge(kernel, report, truth(kernel)))
@@ -159,7 +161,7 @@ class Summary:
             lines.append(
                 f"  {verdict}: {count} ({100 * count / total:.2f} %), {self.broken[verdict]} with failing runs"
             )
-        lines.append(f"  seconds per check: median {times[len(times) // 2]:.3f}, largest {times[-1]:.1f}")
+        lines.append(f"  processor seconds per check: median {times[len(times) // 2]:.3f}, largest {times[-1]:.1f}")
         lines.append("unknown, by reason:")
         lines += [f"  {count} {text}" for text, count in self.reasons.most_common()]
         lines.append("kernels with each code: " + ", ".join(f"{c} {n}" for c, n in sorted(self.codes.items())))
@@ -172,7 +174,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1, help="number of the first kernel")
-    parser.add_argument("--timeout", type=float, default=10.0, help="seconds per check")
+    parser.add_argument("--timeout", type=float, default=10.0, help="processor seconds per check")
     parser.add_argument("--quick", type=float, default=1.0, help="seconds of a first check, if that decides")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--reduce", type=int, default=0, metavar="N", help="print the first N failures in reduced form")

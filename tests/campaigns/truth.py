@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Literal
@@ -179,7 +179,9 @@ def execute(compiled: Compiled, values: Values, table: FunctionTable, credits: L
 
 def judge(kernel: ir.Kernel, report: KernelReport, real: Truth) -> list[str]:
     """Every way in which a report contradicts the runs; empty if it does not."""
-    problems = list(_proved_wrongly(report, real))
+    problems = list(proved_wrongly({check.row: check.verdict for check in report.checks}, real))
+    if real.failing and report.verdict in (Verdict.PROVED, Verdict.VACUOUS):
+        problems.append(f"proved wrongly: the kernel is {report.verdict.value}")
     for finding in report.findings:
         if finding.severity is Severity.ERROR and finding.witness is not None and not replays(kernel, finding):
             problems.append(f"no replay: FP{finding.code} at {finding.witness}: {finding.message}")
@@ -196,16 +198,14 @@ def _weight(finding: Finding) -> int:
     return 0 if finding.witness is None else sum(abs(v) for _, v in finding.witness.values)
 
 
-def _proved_wrongly(report: KernelReport, real: Truth) -> Iterator[str]:
-    verdicts = {check.row: check.verdict for check in report.checks}
+def proved_wrongly(verdicts: Mapping[Row, Verdict], real: Truth) -> Iterator[str]:
+    """Faults of runs for which every row that could tell is proved, or does not apply."""
     fine = {Verdict.PROVED, Verdict.NOT_APPLICABLE, Verdict.VACUOUS}
     for kind, rows in sorted(real.all(), key=repr):
         if all(verdicts.get(row, Verdict.NOT_APPLICABLE) in fine for row in rows):
             where = next(values for (values, _), seen in real.failing.items() if (kind, rows) in seen)
             names = ", ".join(row.id for row in rows)
             yield f"proved wrongly: {kind} at {where}, rows {names}"
-    if real.failing and report.verdict in (Verdict.PROVED, Verdict.VACUOUS):
-        yield f"proved wrongly: the kernel is {report.verdict.value}"
 
 
 def replays(kernel: ir.Kernel, finding: Finding) -> bool:

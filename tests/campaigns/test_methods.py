@@ -1,0 +1,16 @@
+"""Is either method of proof, asked by itself, ever wrong about random kernels?  A small share of the long campaign."""
+
+from __future__ import annotations
+
+import pytest
+
+from campaigns.methods import METHODS, campaign
+
+
+@pytest.mark.parametrize("first", (201, 205, 209))
+def test_neither_method_proves_what_a_run_refutes(first: int) -> None:
+    results = list(campaign(range(first, first + 4), timeout=1))
+    for result in results:
+        assert not result.problems, f"kernel {result.number}:\n{result.text}"
+    for method in METHODS:
+        assert any(result.complete(method) for result in results), method
