@@ -171,6 +171,34 @@ def test_candidate_with_function_values() -> None:
     assert set(witnesses(one.outcome()).values()) == {"n = 3, need(3) = 8"}
 
 
+def test_trips_of_several_rounds_become_those_of_one() -> None:
+    one = search(
+        """
+        kernel rows(n):
+            assume n >= 0
+            buffer s[2] in Mat
+
+            section cube:
+                c = 0
+                for i in range(n):
+                    for t in range(size(i)):
+                        wait_cross_core c % 2 @ FIX
+                        take x <- s[c % 2] @ FIX
+                        c = c + 1
+
+            section vector:
+                c = 0
+                for i in range(n):
+                    for t in range(size(i)):
+                        insert s[c % 2] part sub of 2 <- x @ V
+                        set_cross_core c % 2 @ V
+                        c = c + 1
+        """
+    )
+    assert one.try_values({"n": 2}, {("size", (0,)): 1, ("size", (1,)): 2}) == "fails"
+    assert set(witnesses(one.outcome()).values()) == {"n = 1, size(0) = 3"}
+
+
 def test_candidates_that_show_nothing() -> None:
     one = search(SENDS)
     assert one.try_values({"n": 3}) == "clean"

@@ -28,6 +28,21 @@ def reductions(shape: Shape, steps: Mapping[str, tuple[int, ...]], parameters: t
         for new in _toward_zero(value, ()):
             yield replace(shape, functions=(*shape.functions[:i], (point, new), *shape.functions[i + 1 :]))
 
+    yield from _joined(shape)
+
+
+def _joined(shape: Shape) -> Iterator[Shape]:
+    """One less of a parameter, and what the last call of an unknown function counted is added to an earlier call."""
+    calls = dict(shape.functions)
+    last = {point[0]: point for point, value in calls.items() if value > 0}
+    for i, number in enumerate(shape.values):
+        for point, value in calls.items():
+            if number > 0 and value > 0 and (ending := last[point[0]]) != point:
+                functions = tuple((calls | {point: value + calls[ending], ending: 0}).items())
+                yield replace(
+                    shape, values=(*shape.values[:i], number - 1, *shape.values[i + 1 :]), functions=functions
+                )
+
 
 def _toward_zero(value: int, steps: tuple[int, ...]) -> Iterator[int]:
     """Values nearer to 0, farthest first."""
