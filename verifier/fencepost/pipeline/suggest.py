@@ -12,9 +12,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from fencepost.findings import Verdict
+from fencepost.pipeline.accept import resolve
+from fencepost.pipeline.explore import outcome
 from fencepost.pipeline.model import Access, Annotations, Loop, Statement
 from fencepost.pipeline.order import may_share
 from fencepost.pipeline.result import PipelineResult
+from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.smt import number
 from fencepost.pipeline.trips import ANY_TRIPS, Trips
 from fencepost.pipeline.verify import verify
@@ -22,6 +25,7 @@ from fencepost.prove.solver import check
 
 _MAX_PROPOSALS = 25
 _MAX_STATEMENTS = 24
+_MAX_FAILING = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,13 @@ def suggest(loop: Loop, trips: Trips = ANY_TRIPS) -> Suggestion | None:
         return None
     if notes.stage is None and notes.order is None:
         return _overlapping(loop, trips, scheduled)
-    if verify(loop, trips).verdict is Verdict.PROVED:
+    written = verify(loop, trips)
+    if written.verdict is Verdict.PROVED:
         return None
     stages, orders = (_aligned(loop, scheduled, entries) for entries in (notes.stage, notes.order))
     depth = max((s for s in stages if s is not None), default=1)
     question = _Question(loop, scheduled, stages, orders, max(depth, 0))
+    question.remember(written)
     return question.answer(trips)
 
 
@@ -117,6 +123,9 @@ class _Question:
         self.loop, self.scheduled, self.last = loop, scheduled, last
         self.written = dict(zip(scheduled, zip(stages, orders, strict=True), strict=True))
         self.facts: list[str] = []
+        self.failing: list[
+            tuple[int, Setting]
+        ] = []  # trip counts at which earlier proposals failed, the last one first
         known = [o for o in orders if o is not None]
         self.low, self.high = min(0, *known, 0), max(len(scheduled) - 1, *known, 0)
 
@@ -138,13 +147,33 @@ class _Question:
                         break
                     proposals += 1
                     loop = self._annotated(*proposal)
+                    if self._fails(loop):
+                        self.facts.append(self._not_again(list(self.scheduled), *proposal))
+                        continue
                     result = verify(loop, trips)
+                    self.remember(result)
                     if result.verdict is Verdict.PROVED:
                         stage, order = loop.annotations.stage, loop.annotations.order
                         assert stage is not None and order is not None
                         return Suggestion(stage, order, changes, result)
                     self.facts += self._learned(result, *proposal)
         return None
+
+    def remember(self, result: PipelineResult) -> None:
+        """Keep the runs that showed what is wrong: the next proposal often fails in the same.
+
+        Failures because of few trips (926) are left to the full check, from which more can be learnt.
+        """
+        shown = [(f.code, f.failure) for f in result.faults if f.failure is not None]
+        runs = [(failure.outcome.trips, failure.setting) for code, failure in shown if code != "926"]
+        self.failing = [*runs, *self.failing][:_MAX_FAILING]
+
+    def _fails(self, loop: Loop) -> bool:
+        """Whether a proposal fails in a run in which others failed; if not, nothing is known about it."""
+        plan = resolve(loop).plan
+        if plan is None:
+            return False
+        return any(outcome(plan, trips, setting).wrong for trips, setting in self.failing)
 
     def _overlapping(self) -> str:
         """Stages from the first to the last are used, so that the loop stays a pipeline of its depth."""
@@ -282,6 +311,9 @@ class _Question:
     def _learned(self, result: PipelineResult, stages: dict[int, int], orders: dict[int, int]) -> list[str]:
         """Facts that rule out a failed proposal, and others that fail for the same reason."""
         facts = [self._not_again(list(self.scheduled), stages, orders)]
+        if any(fault.code == "934" for fault in result.faults):  # so it is wherever the loop is taken apart
+            first = self.stage(self.scheduled[0])
+            facts += [f"(= {first} {self.stage(n)})" for n in self.scheduled[1:]]
         for fault in result.faults:
             cause = fault.cause
             if cause is None or fault.severity.value != "error":
