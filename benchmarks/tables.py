@@ -248,8 +248,8 @@ def main() -> None:
         f"# Benchmarks\n\n{datetime.date.today()}, {machine()}.\n`python benchmarks/tables.py --write --repeat "
         f"{options.repeat}`: medians of {options.repeat} processes, in processor seconds.\n"
         f"spin stops at {SPIN_MEMORY} MB or {SPIN_SECONDS} s; its figures are the search alone, without the compiler.\n"
-        "Search: until the first witness, or its quick part, which comes before a proof. Proof: the prover alone. Check: "
-        "both, and the rest of the search after a witness. Whole process: with start, reading and report.\n"
+        "Search: until the first witness, or its quick part, which comes before a proof. Proof: the prover alone. "
+        "Check: both, and the rest of the search after a witness. Whole process: with start, reading and report.\n"
     )
     parts = [head]
     print(head)
