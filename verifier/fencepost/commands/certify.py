@@ -5,9 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from fencepost.commands import common
 from fencepost.commands.common import UsageError
+
+if TYPE_CHECKING:
+    from fencepost import ir
 
 NAME = "certify"
 HELP = "prove a kernel and write the certificate of the proof"
@@ -23,21 +27,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(args: argparse.Namespace) -> int:
     """Write the certificate of the one kernel; 3 if its proof cannot be written down, 2 if it cannot be modelled."""
-    import json
-
     from fencepost.model.program import ModelError
-    from fencepost.passes.serial import Serial
     from fencepost.prove.certificate import NotCertified, certify
 
     kernel = common.one_kernel(args)
     try:
-        certificate = certify(Serial().run(kernel), args.timeout)
+        certificate = certify(canonical(kernel), args.timeout)
     except NotCertified as refusal:
-        print(f"fencepost certify: {kernel.name}: no certificate: {refusal}", file=sys.stderr)
+        explored = "" if refusal.proved else _explored(canonical(kernel), args.timeout)
+        print(f"fencepost certify: {kernel.name}: no certificate: {explored}{refusal}", file=sys.stderr)
         return 3
     except ModelError as error:
         raise UsageError(f"{error.span.file}:{error.span.line}: {error}") from None
-    text = json.dumps(certificate, indent=1, ensure_ascii=False) + "\n"
+    text = layout(certificate) + "\n"
     if args.output is None:
         print(text, end="")
         return 0
@@ -47,3 +49,42 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError(f"can't write {args.output}: {error.strerror}") from None
     print(f"{args.output}: {kernel.name}, {len(certificate['claims'])} claims", file=sys.stderr)
     return 0
+
+
+def layout(data: Any, indent: int = 0) -> str:
+    """JSON in which whatever is short stands in one line."""
+    import json
+
+    text = json.dumps(data, ensure_ascii=False)
+    if len(text) + indent <= 118 or not isinstance(data, (dict, list)):
+        return text
+    names = [f"{json.dumps(key, ensure_ascii=False)}: " for key in data] if isinstance(data, dict) else [""] * len(data)
+    values = data.values() if isinstance(data, dict) else data
+    lines = (" " * (indent + 1) + name + layout(item, indent + 1) for name, item in zip(names, values, strict=True))
+    ends = "{}" if isinstance(data, dict) else "[]"
+    return f"{ends[0]}\n" + ",\n".join(lines) + f"\n{' ' * indent}{ends[1]}"
+
+
+def canonical(kernel: ir.Kernel) -> ir.Kernel:
+    """The kernel as it stands in its certificate: pipelines as serial loops, read from its own text."""
+    from fencepost.passes.serial import Serial
+    from fencepost.printer import print_kernel
+    from fencepost.reading import parse
+
+    return parse(print_kernel(Serial().run(kernel)))
+
+
+def _explored(kernel: ir.Kernel, timeout: float) -> str:
+    """What to say about a kernel that closed forms do not prove: perhaps the other method does."""
+    import time
+
+    from fencepost.findings import Row
+    from fencepost.model.program import compile_kernel
+    from fencepost.prove.recheck import rows
+    from fencepost.prover import prove
+
+    due = [row for row in Row if row.id in rows(kernel)]
+    proof = prove(compile_kernel(kernel), due, time.monotonic() + timeout)
+    if proof.vacuous or any(row not in proof.proved for row in due):
+        return "it is not proved: "
+    return "it is proved by exploration only, and only a proof by closed forms has one: "

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 
 from fencepost.commands.common import UsageError
 
 NAME = "recheck"
 HELP = "check the certificate of a proof, without the prover that made it"
-EXAMPLE = "fencepost recheck scores.json"
+EXAMPLE = "fencepost recheck scores.json --against examples/scores.kir"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     parser.add_argument("certificate", metavar="FILE", type=Path, help="a certificate that `certify` wrote")
+    parser.add_argument("--against", metavar="SOURCE", help="check that it is about a kernel in this source file, too")
+    parser.add_argument(
+        "--solver", choices=("z3", "cvc5"), help="who answers the queries (default: cvc5 if it is installed, else z3)"
+    )
 
 
 def execute(args: argparse.Namespace) -> int:
@@ -22,18 +27,45 @@ def execute(args: argparse.Namespace) -> int:
     import json
 
     from fencepost.prove.recheck import recheck
+    from fencepost.reading import parse
     from fencepost.report.style import safe
 
+    check, solver = _solver(args.solver)
     try:
         data = json.loads(args.certificate.read_text("utf-8"))
     except OSError as error:
         raise UsageError(f"can't read {args.certificate}: {error.strerror}") from None
     except (ValueError, RecursionError):
         raise UsageError(f"{args.certificate} is not JSON") from None
-    result = recheck(data)
-    if result.valid:
-        print(f"{safe(result.kernel)}: the certificate holds, {result.claims} claims shown")
-        return 0
-    for problem in result.problems:
+    result = recheck(data, check, parse)
+    problems = list(result.problems)
+    if args.against is not None and not problems and result.kernel not in _kernels(args.against):
+        problems.append(f"it is not about a kernel of {args.against}")
+    for problem in problems:
         print(f"{args.certificate}: {safe(problem)}")
-    return 1
+    if problems:
+        return 1
+    print(f"{safe(result.name)}: the certificate holds for all parameter values; {result.claims} claims, by {solver}")
+    print(f"rows {', '.join(result.rows)}")
+    return 0
+
+
+def _solver(wanted: str | None) -> tuple[Callable[[str], str], str]:
+    """Who answers, and under which name.  Raises UsageError."""
+    from fencepost.prove import cvc5, solver
+
+    if wanted == "cvc5" and not cvc5.installed():
+        raise UsageError("cvc5 is not installed: pip install 'fencepost[cvc5]'")
+    if wanted == "cvc5" or (wanted is None and cvc5.installed()):
+        return cvc5.check, cvc5.version()
+    return (lambda text: solver.check(text).answer), solver.version()
+
+
+def _kernels(path: str) -> list[str]:
+    """The texts of the kernels of a source file, as certificates hold them."""
+    from fencepost.commands import common
+    from fencepost.commands.certify import canonical
+    from fencepost.printer import print_kernel
+
+    asked = argparse.Namespace(file=path, kernel=None, stdin_filename="<stdin>")
+    return [print_kernel(canonical(kernel)) for kernel in common.read_kernels(asked)[0].result.kernels]

@@ -2,32 +2,47 @@
 
 from __future__ import annotations
 
+import json
+import re
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost import __version__, ir
-from fencepost.applicability import applicable
-from fencepost.model.program import compile_kernel
+from fencepost.findings import Verdict
+from fencepost.model.program import Compiled, compile_kernel
+from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, solver
+from fencepost.prove.checker import Rejected, numbers, parameter, plain, unknown
 from fencepost.prove.closed_form import ClosedForm
 from fencepost.prove.discharge import Route
 from fencepost.prove.events import Event
-from fencepost.prove.expressions import Key
+from fencepost.prove.expressions import Key, smt_name
 from fencepost.prove.hops import Spot
 from fencepost.prove.kernels import Closed
-from fencepost.prove.recheck import FORMAT, derive, digest, encode, program_hash, schemes
+from fencepost.prove.plainterms import Term, make
+from fencepost.prove.recheck import FORMAT, derive, fingerprint, rows, schemes
 from fencepost.prove.symbolic import Head
 from fencepost.prove.terms import const
 
+_TOKEN = re.compile(r"\(|\)|[^\s()]+")
+_KINDS = {"match": "signal", "message": "signal", "credit": "signal", "meet": "signal"}
+
 
 class NotCertified(Exception):
-    """No certificate can be written; the message says why."""
+    """No certificate can be written; the message says why.  `proved`: although closed forms prove the kernel."""
+
+    def __init__(self, message: str, proved: bool) -> None:
+        super().__init__(message)
+        self.proved = proved
 
 
 def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
     """Prove a kernel by closed forms and write down what the checker needs, as JSON-ready data.
 
     Args:
+        kernel: read from its own printed text, with pipelines as serial loops.
         timeout: seconds for the proof.
 
     Raises:
@@ -36,98 +51,169 @@ def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
     """
     proof = closed_form.prove(compile_kernel(kernel), time.monotonic() + timeout)
     if not proof.proved or proof.kernel is None:
-        reasons = dict.fromkeys(r.reason for r in proof.rows.values() if r.reason)
-        raise NotCertified("; ".join(reasons) or "nothing is proved")
+        reasons = dict.fromkeys(r.reason or r.evidence for r in proof.rows.values() if r.verdict is not Verdict.PROVED)
+        raise NotCertified("; ".join(reasons), proved=False)
+    try:
+        found = assemble(proof)
+    except Rejected as error:
+        raise NotCertified(f"the checker does not follow the proof: {error}", proved=True) from None
+    for claim in found["claims"]:
+        answer = solver.check(claim["smtlib"]).answer
+        if answer != claim["answer"]:
+            raise NotCertified(f"the checker does not follow the proof: {claim['name']} ({answer})", proved=True)
+    return found
+
+
+def assemble(proof: ClosedForm) -> dict[str, Any]:
+    """The certificate of a proof; whether its claims hold is not asked.
+
+    Raises:
+        Rejected: the checker does not understand the kernel, or finds something that the proof says nothing about.
+    """
+    assert proof.kernel is not None
+    kernel = proof.kernel.compiled.kernel
+    text = print_kernel(kernel).splitlines()
     found: dict[str, Any] = {
         "format": FORMAT,
         "tool": f"fencepost {__version__}",
         "solver": solver.version(),
-        "kernel": encode(kernel),
-        "program": program_hash(kernel),
-        "rows": sorted(row.id for row, applies in applicable(kernel).items() if applies),
-        **_hints(kernel, proof, proof.kernel),
+        "kernel": text,
+        "program": fingerprint(text),
+        "rows": rows(kernel),
+        **json.loads(json.dumps(_Writer(proof.kernel.compiled, proof, proof.kernel).hints())),
     }
-    claims = []
-    for name, group, query in derive(kernel, found):
-        answer = solver.check(query).answer
-        if answer != "unsat":
-            raise NotCertified(f"the checker does not follow: {name} ({answer})")
-        claims.append({"name": name, "group": group, "smtlib": query, "answer": answer})
-    found["claims"] = claims
-    found["digest"] = digest(found)
-    return found
+    found["claims"] = derive(kernel, found)
+    return seal(found)
 
 
-def _hints(kernel: ir.Kernel, proof: ClosedForm, closed: Closed) -> dict[str, Any]:
-    language = closed.language
-    sums = [
-        {
-            "name": s.name,
-            "symbols": list(s.symbols),
-            "body": s.body.text,
-            "grows": language.grows(s),
-            "most": s.body.bounds[1],
+def seal(certificate: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with the digest of its content."""
+    content = {key: value for key, value in certificate.items() if key != "digest"}
+    return {**content, "digest": fingerprint(content)}
+
+
+@dataclass
+class _Writer:
+    """Writes down the formulas and routes of a proof, in the names of the checker."""
+
+    compiled: Compiled
+    proof: ClosedForm
+    kernel: Closed
+    _names: dict[str, str] = field(default_factory=dict)
+    _numbers: dict[str, dict[int, int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._names |= {smt_name(p): parameter(p) for p in self.compiled.parameters}
+        calls = (n.function for n in ir.walk(self.compiled.kernel) if isinstance(n, ir.Call))
+        self._names |= {f"f.{smt_name(f)}": f"f.{plain(f)}" for f in calls}
+        for agent, trace in self.kernel.traces.items():
+            self._numbers[agent] = numbers(self.compiled.kernel, agent)
+            for head in trace.heads:
+                index, ours = head.loop.index, self._statement(agent, head.loop.node, head.copies)
+                self._names[index] = f"{plain(head.loop.node.var)}@{ours.partition('.')[2]}"
+                self._names[f"after.{agent}.{index}"] = f"after.{ours}"
+                for slot in head.unsolved:
+                    self._names[f"any.{agent}.{index}.{slot}"] = unknown(ours, self._slot(agent, slot))
+
+    def hints(self) -> dict[str, Any]:
+        traces = self.kernel.traces
+        events = [e for trace in traces.values() for e in trace.events]
+        heads = [(agent, head) for agent, trace in traces.items() for head in trace.heads]
+        return {
+            "sums": [[len(s.symbols) - 1, self.term(s.body.text)] for s in self.kernel.sums.by_name.values()],
+            "loops": {self._statement(a, h.loop.node, h.copies): self._formulas(a, h) for a, h in heads},
+            "operands": {
+                self.event(e): [list(effect.arguments) for _, effect in e.cases] for e in events if e.arguments
+            },
+            "routes": {scheme: self._routes(scheme) for scheme in schemes(self.compiled.kernel)},
         }
-        for s in closed.sums.by_name.values()
-    ]
-    loops = [_loop(agent, head) for agent, trace in closed.traces.items() for head in trace.heads]
-    events = [e for trace in closed.traces.values() for e in trace.events]
-    operands = {name(e): [list(effect.arguments) for _, effect in e.cases] for e in events if e.arguments or e.cases}
-    routes = {scheme: _routes(proof, scheme) for scheme in schemes(kernel)}
-    return {"sums": sums, "loops": loops, "operands": operands, "routes": routes}
 
+    def term(self, text: str) -> Term:
+        """A term of the prover, given as SMT-LIB, in the names of the checker."""
+        stack: list[list[Term]] = [[]]
+        for token in _TOKEN.findall(text):
+            if token == "(":
+                stack.append([])
+            elif token == ")":
+                items = stack.pop()
+                stack[-1].append(make(*items))
+            else:
+                stack[-1].append(int(token) if token.isdigit() else self._names.get(token, token))
+        return stack[0][0]
 
-def _loop(agent: str, head: Head) -> dict[str, Any]:
-    slots = {str(k): v.text for k, v in head.values.items() if isinstance(k, int) and k not in head.unsolved}
-    for base, state in head.rings.items():
-        slots |= {str(base + i): state.read(const(i)).text for i in range(state.size)}
-    return {
-        "agent": agent,
-        "head": head.loop.head,
-        "copies": list(head.copies),
-        "index": head.loop.index,
-        "slots": slots,
-        "free": sorted(k for k in head.unsolved if isinstance(k, int)),
-        "counters": {counter(agent, k): v.text for k, v in head.values.items() if not isinstance(k, int)},
-    }
+    def event(self, event: Event) -> str:
+        """The checker's name of an event."""
+        return self._statement(event.agent, event.stmt, event.copies)
 
+    def _statement(self, agent: str, stmt: ir.Node, copies: tuple[int, ...]) -> str:
+        return f"{agent}.{self._numbers[agent][id(stmt)]}" + "".join(f".{c}" for c in copies)
 
-def counter(agent: str, key: Key) -> str:
-    """The checker's name of a counter."""
-    assert not isinstance(key, int)
-    kind, thing = key
-    if kind == "run" and isinstance(thing, tuple):
-        site, copies = thing
-        return f"run {agent}.{site}" + "".join(f".{c}" for c in copies)
-    return f"{kind} {' '.join(map(str, thing))}" if isinstance(thing, tuple) else f"{kind} {thing}"
+    def _slot(self, agent: str, slot: Key) -> str:
+        assert isinstance(slot, int)
+        return self.compiled.program(agent).slots[slot]
 
+    def _counter(self, agent: str, key: Key) -> str:
+        assert not isinstance(key, int)
+        kind, thing = key
+        if kind == "run" and isinstance(thing, tuple):
+            return f"run {self._statement(agent, self.compiled.program(agent).sites[thing[0]], thing[1])}"
+        return f"{kind} {' '.join(map(str, thing))}" if isinstance(thing, tuple) else f"{kind} {thing}"
 
-def _routes(proof: ClosedForm, scheme: str) -> list[dict[str, Any]]:
-    found: dict[Route, None] = {}
-    for outcome in proof.outcomes:
-        if outcome.scheme == scheme:
-            found |= dict.fromkeys(outcome.routes)
-    return [
-        {
-            "one": name(r.one),
-            "other": name(r.other),
-            "hops": [{"kind": h.kind, "source": _spot(h.source), "target": _spot(h.target)} for h in r.template],
-            "writer": None if r.writer is None else _spot(r.writer),
-        }
-        for r in found
-    ]
+    def _formulas(self, agent: str, head: Head) -> dict[str, Any]:
+        found = {}
+        for key, value in head.values.items():
+            name = self._slot(agent, key) if isinstance(key, int) else self._counter(agent, key)
+            found[name] = None if key in head.unsolved else self.term(value.text)
+        for base, state in head.rings.items():
+            for i in range(state.size):
+                found[self._slot(agent, base + i)] = self.term(state.read(const(i)).text)
+        return found
 
+    def _routes(self, scheme: str) -> list[dict[str, Any]]:
+        found: dict[Route, None] = {}
+        for outcome in self.proof.outcomes:
+            if outcome.scheme == scheme:
+                found |= dict.fromkeys(outcome.routes)
+        items = (
+            {
+                "one": self.event(route.one),
+                "other": self.event(route.other),
+                "hops": list(self._hops(route)),
+                "writer": None if route.writer is None else self._spot(route.writer, route.other),
+            }
+            for route in found
+        )
+        return [json.loads(text) for text in sorted({json.dumps(item, sort_keys=True) for item in items})]
 
-def _spot(spot: Spot) -> dict[str, Any]:
-    ends = {"plus": spot.plus, "minus": spot.minus}
-    return {
-        "event": name(spot.event),
-        "find": spot.find,
-        "offset": spot.offset,
-        **{k: None if e is None else name(e) for k, e in ends.items()},
-    }
+    def _hops(self, route: Route) -> Iterator[list[Any]]:
+        here = route.one
+        for hop in route.template:
+            counted = hop.target.find == "count"
+            target = None if counted else self._spot(hop.target, hop.source.event)
+            yield [_KINDS.get(hop.kind, hop.kind), self._spot(hop.source, here), target]
+            here = hop.target.event
 
-
-def name(event: Event) -> str:
-    """The checker's name of an event."""
-    return f"{event.agent}.{event.site}" + "".join(f".{c}" for c in event.copies)
+    def _spot(self, spot: Spot, here: Event) -> list[Any]:
+        """Where to look, seen from an execution of `here`."""
+        event = spot.event
+        if not event.loops or (spot.find == "same" and len(event.loops) <= len(here.loops)):
+            return [self.event(event), "same"]
+        if spot.find == "partner":
+            return [self.event(event), "taker"]
+        own, total, there = (f"before.{self.event(here)}", f"total.{self.event(event)}", f"before.{self.event(event)}")
+        match spot.find:
+            case "next":
+                number: list[Any] = [there]
+            case "previous":
+                number = [there, -1]
+            case "first":
+                number = [spot.offset]
+            case "last":
+                number = [total, -1 - spot.offset]
+            case "mirror":
+                number = [total, make("-", f"total.{self.event(here)}"), own, spot.offset]
+            case _:
+                plus = [] if spot.plus is None else [f"total.{self.event(spot.plus)}"]
+                minus = [] if spot.minus is None else [make("-", f"total.{self.event(spot.minus)}")]
+                number = [own, *plus, *minus, spot.offset]
+        return [self.event(event), make("+", *number)]

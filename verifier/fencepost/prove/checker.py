@@ -1,78 +1,57 @@
-"""Checker: which events does a program have, if the formulas that a certificate claims for its loops are right?
+"""Checker: what does each agent of a kernel do, if the formulas that a certificate gives for its loops are right?
 
-A second symbolic execution, on plain terms.  It finds no formula itself: at the head of every loop it takes the claimed
-ones, and states what proves them by induction.
+A second symbolic execution, on plain terms.  It finds no formula itself: at the head of every loop it takes the given
+ones, and claims what proves them by induction.  A claim is a list of conditions that must not hold together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 from fencepost import ir
 from fencepost.model.effects import Effect, Resolver
-from fencepost.model.program import (
-    Compiled,
-    Emit,
-    Enter,
-    Jump,
-    MoveCursor,
-    Next,
-    Program,
-    Require,
-    Set,
-    Stop,
-    Store,
-    Test,
-)
+from fencepost.model.program import Compiled, constant, site_arguments
 from fencepost.prove.plainterms import (
     Renaming,
     Term,
     add,
     both,
-    div,
+    conjuncts,
     either,
     eq,
+    given,
     ite,
     le,
     lt,
+    make,
     minus,
-    mod,
     no,
-    times,
 )
 
-Claim = tuple[str, str, tuple[Term, ...]]
-"""Name, group, and conditions that must not hold together."""
+Claim = tuple[str, tuple[Term, ...]]
+Formulas = Mapping[str, Term]
+"""The values at the head of a loop as terms in its index; None: nothing is known of this one."""
 
 
 class Rejected(Exception):
-    """The certificate does not fit the program; the message says where."""
+    """The certificate does not fit the kernel; the message says where."""
 
 
-@dataclass(frozen=True)
-class LoopClaim:
-    """What a certificate says about one loop: its index, and the values at its head as formulas in it.
-
-    `slots` and `counters` are proved; `free` slots are functions of the indices of which nothing is known.
-    """
-
-    index: str
-    slots: dict[int, Term]
-    free: tuple[int, ...]
-    counters: dict[str, Term]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Event:
-    """One operation in one copy; `before` counts what its agent executed earlier."""
+    """One operation in one copy of an unrolled loop; its executions are the values of `indices` that satisfy `path`.
+
+    `before` counts what its agent did earlier.  `does` holds everything that is counted, with its condition.  `place`
+    orders the executions of an agent lexicographically.
+    """
 
     name: str
     agent: str
     stmt: Any
-    pipe: str
     indices: tuple[str, ...]
     place: tuple[Term, ...]
     path: tuple[Term, ...]
@@ -80,405 +59,325 @@ class Event:
     task: Term | None
     cases: tuple[tuple[Term, Effect], ...]
     before: Mapping[str, Term]
-
-
-@dataclass(frozen=True)
-class State:
-    path: tuple[Term, ...]
-    slots: Mapping[int, Term]
-    bases: Mapping[str, Term]
-    steps: Mapping[str, tuple[Term, ...]]  # conditions under which a counter grew by one since its base
-
-    def count(self, key: str) -> Term:
-        return add(self.bases.get(key, 0), *(ite(c, 1, 0) for c in self.steps.get(key, ())))
+    does: Mapping[str, Term]
 
     @property
-    def counters(self) -> dict[str, Term]:
-        return {key: self.count(key) for key in {**self.bases, **self.steps}}
+    def pipe(self) -> str:
+        flag = {ir.SyncSrc: "source", ir.SyncDst: "target"}.get(type(self.stmt), "pipe")
+        return "S" if isinstance(self.stmt, (ir.Barrier, ir.SyncAll)) else str(getattr(self.stmt, flag))
+
+
+def numbers(kernel: ir.Kernel, agent: str) -> dict[int, int]:
+    """The numbers of the statements of an agent in text order, by identity."""
+    core = "cube" if agent == "aic" else "vector"
+    mine = [item for item in kernel.body if not isinstance(item, ir.Section) or item.core == core]
+    found = [node for item in mine for node in ir.walk(item) if isinstance(node, ir.Stmt)]
+    return {id(node): number for number, node in enumerate(found)}
 
 
 @dataclass
 class Walk:
-    """Executes one agent's program under the claims of a certificate."""
+    """Executes one agent's statements.  The environment holds scalars, records, cursors, and counters ("set 0")."""
 
     compiled: Compiled
-    program: Program
+    agent: str
     resolver: Resolver
-    loops: dict[tuple[int, tuple[int, ...]], LoopClaim]
-    operands: dict[str, tuple[tuple[int, ...], ...]]
+    loops: dict[str, Formulas]
+    operands: dict[str, list[tuple[int, ...]]]
     claims: list[Claim] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
-    totals: dict[str, Term] = field(default_factory=dict)
-    entered: set[tuple[int, tuple[int, ...]]] = field(default_factory=set)
+    env: dict[str, Term] = field(default_factory=dict)
+    _numbers: dict[int, int] = field(default_factory=dict)
+    _path: tuple[Term, ...] = ()
+    _depth: int = 0  # how much of the path holds for the whole trip of the innermost loop
+    _left: Term = "false"  # whether `continue` has ended the trip
+    _changed: set[str] = field(default_factory=set)
     _indices: tuple[str, ...] = ()
     _place: tuple[Term, ...] = ()
-    _copies: tuple[int, ...] = ()
+    _copies: str = ""
 
-    def run(self) -> None:
-        count = len(self.compiled.parameters)
-        slots: dict[int, Term] = {i: parameter(p) for i, p in enumerate(self.compiled.parameters)}
-        slots |= {count + i: v for i, v in enumerate(self.program.initial)}
-        end = self._region(0, len(self.program.code) - 1, State((), slots, {}, {}), -1)
-        self.totals = {} if end is None else end.counters
+    def __post_init__(self) -> None:
+        self.env |= {p: parameter(p) for p in self.compiled.parameters}
+        self.env |= {f"cursor of {name}": depth - 1 for name, depth in self.compiled.depths.items()}
+        self.env["sub"] = int(self.agent == "aiv1")
 
-    def claim(self, name: str, group: str, *conditions: Term) -> None:
-        self.claims.append((f"{self.program.agent}: {name}", group, conditions))
+    def run(self) -> Walk:
+        """Execute everything."""
+        self._numbers = numbers(self.compiled.kernel, self.agent)
+        for item in self.compiled.kernel.body:
+            if not isinstance(item, ir.Section):
+                self._block((item,))
+            elif (item.core == "cube") == (self.agent == "aic"):
+                self._block(item.body)
+        return self
 
-    # -------------------------------------------------------------------------------------------- instructions
+    def claim(self, name: str, *conditions: Term) -> None:
+        self.claims.append((f"{self.agent}: {name}", conditions))
 
-    def _region(self, first: int, last: int, start: State, head: int) -> State | None:
-        waiting: dict[int, list[State]] = {}
-        state: State | None = start
-        at = first
-        while True:
-            arrived = [*waiting.pop(at, []), *([] if state is None else [state])]
-            state = merged(arrived)
-            if at >= last:
-                return state
-            if state is not None:
-                state, at = self._step(at, last, head, state, waiting)
-            at += 1
+    def demand(self, name: str, safe: Term) -> None:
+        """Claim something of every value of the indices with which control is here."""
+        self.claim(name, *self._path, no(safe))
 
-    def _step(
-        self, at: int, last: int, head: int, state: State, waiting: dict[int, list[State]]
-    ) -> tuple[State | None, int]:
-        match self.program.code[at]:
-            case Set(slot=slot, value=value):
-                return self._store({slot: self.integer(value, state)}, state), at
-            case Emit() as emit:
-                return self._emit(at, emit, state), at
-            case Test(condition=condition, target=target):
-                holds = self.condition(condition, state)
-                if holds != "true":
-                    waiting.setdefault(target, []).append(replace(state, path=(*state.path, no(holds))))
-                return None if holds == "false" else replace(state, path=(*state.path, holds)), at
-            case Jump(target=target):
-                target = last if target == head else target
-                if not at < target <= last:
-                    raise Rejected("a loop can be left by break")
-                waiting.setdefault(target, []).append(state)
-                return None, at
-            case MoveCursor(slot=slot, cursor=cursor, depth=depth, move=move):
-                where = state.slots[cursor]
-                moved = mod(add(where, {"next": 1, "previous": -1}.get(move, 0)), depth) if move != "current" else where
-                return self._store({slot: moved, **({cursor: moved} if move == "next" else {})}, state), at
-            case Store(base=base, size=size, index=index, value=value):
-                where, new = self.integer(index, state), self.integer(value, state)
-                self._demand("index", state, (), both(le(0, where), lt(where, size)))
-                fields = {base + i: ite(eq(where, i), new, state.slots[base + i]) for i in range(size)}
-                return self._store(fields, state), at
-            case Require(condition=condition):
-                self._demand("assert", state, (), self.condition(condition, state))
-                return state, at
-            case Enter() as enter:
-                following = self.program.code[at + 1]
-                assert isinstance(following, Next)
-                return self._loop(enter, following, at + 1, state), following.target - 1
-            case Next() | Stop():
-                raise AssertionError("entered through Enter; Stop ends the program")
+    def _get(self, key: str) -> Term:
+        return given(self._path, self.env.get(key, 0))
 
-    def _store(self, values: Mapping[int, Term], state: State) -> State:
-        return replace(state, slots={**state.slots, **values})
+    def _put(self, values: Mapping[str, Term]) -> None:
+        """Assign where control is here, and leave things alone elsewhere."""
+        here = both(*self._path[self._depth :])
+        self.env |= {key: ite(here, value, self.env.get(key, 0)) for key, value in values.items()}
+        self._changed |= values.keys()
 
-    def _emit(self, at: int, emit: Emit, state: State) -> State:
-        stmt: Any = self.program.sites[emit.site]
-        arguments = tuple(self.integer(a, state) for a in emit.arguments)
-        task = None if emit.task is None else self.integer(emit.task, state)
-        name = f"{self.program.agent}.{emit.site}" + "".join(f".{c}" for c in self._copies)
-        cases = []
-        for values in self.operands.get(name, ()):
+    # -------------------------------------------------------------------------------------------- statements
+
+    def _block(self, body: tuple[ir.Stmt, ...]) -> None:
+        path = self._path
+        for stmt in body:
+            if self._left != "false":
+                self._path = (*path, no(self._left))
+            if "false" not in self._path:
+                self._statement(stmt)
+        self._path = path
+
+    def _statement(self, stmt: ir.Stmt) -> None:
+        match stmt:
+            case ir.Assign(name=name, value=value) | ir.Bind(name=name, value=value):
+                self._put({name: self.integer(value)})
+            case ir.StoreField(ring=ring, index=index, field=name, value=value):
+                where, new = self.integer(index), self.integer(value)
+                records = self._records(ring, name, where)
+                self._put({r: ite(eq(where, i), new, self._get(r)) for i, r in enumerate(records)})
+            case ir.Cursor(name=name, buffer=buffer, move=move):
+                cursor = f"cursor of {buffer}"
+                step = {"next": 1, "previous": -1, "current": 0}[move]
+                where = make("mod", add(self._get(cursor), step), self.compiled.depths[buffer])
+                self._put({name: where, cursor: where} if move == "next" else {name: where})
+            case ir.If(branches=branches, orelse=orelse):
+                path = self._path
+                for test, body in branches:
+                    condition, before = self.truth(test), self._path
+                    self._path = (*before, *conjuncts(condition))
+                    self._block(body)
+                    self._path = (*before, *conjuncts(no(condition)))
+                self._block(orelse)
+                self._path = path
+            case ir.For():
+                self._loop(stmt)
+            case ir.Assert(condition=test):
+                self.demand("assert", self.truth(test))
+            case ir.Continue():
+                self._left = either(self._left, both(*self._path[self._depth :]))
+            case ir.Pass():
+                pass
+            case ir.Break() | ir.Unsupported() | ir.Pipelined():
+                raise Rejected(f"{type(stmt).__name__.lower()} is not certified")
+            case _:
+                self._operation(stmt)
+
+    def _operation(self, stmt: Any) -> None:
+        number = self._numbers[id(stmt)]
+        expressions = site_arguments(stmt, frozenset(self.compiled.depths))
+        arguments, task = tuple(map(self.integer, expressions)), getattr(stmt, "task", None)
+        name, cases = f"{self.agent}.{number}{self._copies}", []
+        does: dict[str, Term] = {}
+        for values in self.operands.pop(name, ()) if arguments else [()]:
             if len(values) != len(arguments):
-                raise Rejected(f"operands of {name}")
-            condition = both(*(eq(a, v) for a, v in zip(arguments, values, strict=True)))
-            cases.append((condition, self.resolver.effect(self.program.agent, emit.site, stmt, values)))
-        pipe = pipe_of(stmt)
-        event = Event(name, self.program.agent, stmt, pipe, self._indices, (*self._place, at), state.path, arguments,
-                      task, tuple(cases), state.counters)  # fmt: skip
-        self.events.append(event)
-        self._check_operands(event)
-        steps = dict(state.steps)
-        for key, condition in advances(event, self.program):
-            steps[key] = (*steps.get(key, ()), condition)
-        return replace(state, steps=steps)
-
-    def _check_operands(self, event: Event) -> None:
-        covered = either(*(c for c, _ in event.cases))
-        if not isinstance(event.stmt, ir.DataOp):
-            if event.arguments:
-                self.claim(f"id of {event.name}", "operands", *event.path, no(covered))
-        elif event.cases:
-            self.claim(f"operands of {event.name}", "operands", *event.path, no(covered))
-        for condition, effect in event.cases:
+                raise Rejected(f"operands {values} of {name}")
+            effect = self.resolver.effect(self.agent, number, stmt, values)
+            condition = both(*map(eq, arguments, values))
+            cases.append((condition, effect))
+            does |= {key: either(does.get(key, "false"), condition) for key in actions(effect)}
             if effect.illegal:
-                self.claim(f"legal {event.name} {effect.arguments}", "legal", *event.path, condition)
+                self.demand(f"legal operands {values} of {name}", no(condition))
+        if cases or not isinstance(stmt, ir.DataOp):
+            self.demand(f"operands of {name}", either(*(c for c, _ in cases)))
+        renewed = (stmt.value,) if isinstance(stmt, ir.Pop) else (a.name for a in getattr(stmt, "writes", ()))
+        does |= {f"run {name}": "true", **{f"renew {value}": "true" for value in renewed if value in self._popped()}}
+        before = {key: self._get(key) for key in self.env}
+        self.events.append(Event(
+            name, self.agent, stmt, self._indices, (*self._place, number), self._path, arguments,
+            None if task is None else self.integer(task), tuple(cases), before, does,
+        ))  # fmt: skip
+        for key, condition in does.items():
+            if not key.startswith(UNCOUNTED):
+                self.env[key] = add(self.env.get(key, 0), ite(both(*self._path[self._depth :], condition), 1, 0))
+                self._changed.add(key)
 
-    # -------------------------------------------------------------------------------------------- loops
+    def _popped(self) -> set[str]:
+        return {site.value for site in self.compiled.program(self.agent).sites if isinstance(site, ir.Pop)}
 
-    def _loop(self, enter: Enter, following: Next, head: int, state: State) -> State | None:
-        lo, hi = self.integer(enter.start, state), self.integer(enter.stop, state)
-        step, last = following.step, following.target - 1
-        gap = add(minus(hi, lo), step - 1) if step > 0 else add(minus(lo, hi), -step - 1)
-        extent = div(gap, abs(step)) if abs(step) != 1 else gap
-        claim = self.loops.get((head, self._copies))
-        if claim is None:
-            if not isinstance(extent, int) or extent > 1_000:
-                raise Rejected(f"nothing is claimed about the loop at {self.program.agent} {head}")
-            return self._unrolled(lo, max(extent, 0), head, last, following, state)
-        self.entered.add((head, self._copies))
-        x = claim.index
-        if x != f"{parameter(following.node.var)}@{head}" + "".join(f".{c}" for c in self._copies):
-            raise Rejected(f"{x} is not the index of the loop at {head}")
-        trips = ite(le(extent, 0), 0, extent)
-        within = (*state.path, le(0, x), lt(x, extent))
-        self._check_free(claim, head)
-        start, inside = self._at(claim, 0, state, state.path), self._at(claim, x, state, within)
-        self._equal(f"start of loop {head}{list(self._copies)}", claim, state.path, start, state)
-        changed = self._changed(head, last)
-        unknown = changed - set(claim.slots) - set(claim.free) - {following.slot}
-        if set(claim.free) - changed:
-            raise Rejected(f"the loop at {head} does not change {sorted(set(claim.free) - changed)}")
-        if unknown:
-            raise Rejected(f"the loop at {head} changes {sorted(unknown)}, of which nothing is claimed")
-        outer = self._indices, self._place
-        self._indices, self._place = (*self._indices, x), (*self._place, head, x)
-        body = self._store({following.slot: add(lo, times(x, step))}, inside)
-        after = self._region(head + 1, last, body, head)
-        self._indices, self._place = outer
-        if after is None:
-            raise Rejected(f"the body of the loop at {head} does not end")
-        self._equal(f"step of loop {head}{list(self._copies)}", claim, within,
-                    self._at(claim, add(x, 1), state, within), after)  # fmt: skip
-        end = self._at(claim, trips, state, state.path)
-        gone = ("after.", f"{self.program.agent}.{claim.index}", *self._indices)
-        return self._store(
-            {following.slot: (gone[0] + gone[1], *gone[2:]) if self._indices else gone[0] + gone[1]}, end
-        )
+    def _loop(self, stmt: ir.For) -> None:
+        lo, hi = self.integer(stmt.start), self.integer(stmt.stop)
+        step = constant(stmt.step, self.compiled.scalars, "loop step")
+        extent = make("div", add(minus(hi, lo) if step > 0 else minus(lo, hi), abs(step) - 1), abs(step))
+        number, left = self._numbers[id(stmt)], self._left
+        name = f"{self.agent}.{number}{self._copies}"
+        formulas = self.loops.pop(name, None)
+        if formulas is not None:
+            self._symbolic(stmt, name, formulas, extent, lo, step)
+        elif not isinstance(extent, int) or extent > 1_000:
+            raise Rejected(f"nothing is said about loop {name}")
+        else:
+            copies, place = self._copies, self._place
+            for k in range(extent):
+                self._copies, self._place, self._left = f"{copies}.{k}", (*place, number, k), "false"
+                self._put({stmt.var: add(lo, k * step)})
+                self._block(stmt.body)
+            self._copies, self._place = copies, place
+        self._left = left
 
-    def _at(self, claim: LoopClaim, trip: Term, before: State, path: tuple[Term, ...]) -> State:
-        change = Renaming({claim.index: trip})
-        slots = {slot: change(form) for slot, form in claim.slots.items()}
-        for slot in claim.free:
-            slots[slot] = (f"any.{self.program.agent}.{claim.index}.{slot}", trip, *self._indices)
-        counters = {key: change(form) for key, form in claim.counters.items()}
-        bases = {**before.counters, **counters}
-        return State(path, {**before.slots, **slots}, bases, {})
+    def _symbolic(self, stmt: ir.For, name: str, formulas: Formulas, extent: Term, lo: Term, step: int) -> None:
+        number = self._numbers[id(stmt)]
+        x, indices, path, place = f"{plain(stmt.var)}@{number}{self._copies}", self._indices, self._path, self._place
 
-    def _equal(self, name: str, claim: LoopClaim, path: tuple[Term, ...], one: State, other: State) -> None:
-        for slot in claim.slots:
-            self.claim(f"{name}, slot {slot}", "induction", *path, no(eq(one.slots[slot], other.slots.get(slot, 0))))
-        theirs = other.counters
-        for key in sorted({*claim.counters, *theirs}):
-            self.claim(f"{name}, {key}", "induction", *path, no(eq(one.count(key), theirs.get(key, 0))))
+        def at(trip: Term) -> dict[str, Term]:
+            change, free = Renaming({x: trip}), (trip, *indices)
+            return {key: (unknown(name, key), *free) if f is None else change(f) for key, f in formulas.items()}
 
-    def _check_free(self, claim: LoopClaim, head: int) -> None:
-        if set(claim.free) & set(claim.slots):
-            raise Rejected(f"a slot of the loop at {head} is claimed twice")
-
-    def _unrolled(self, lo: Term, trips: int, head: int, last: int, following: Next, state: State) -> State | None:
-        found: State | None = state
-        outer = self._copies, self._place
-        for k in range(trips):
-            if found is None:
-                break
-            self._copies, self._place = (*outer[0], k), (*outer[1], head, k)
-            begun = self._store({following.slot: add(lo, k * following.step)}, found)
-            found = self._region(head + 1, last, begun, head)
-        self._copies, self._place = outer
-        return found
-
-    def _changed(self, head: int, last: int) -> set[int]:
-        changed: set[int] = set()
-        for instruction in self.program.code[head + 1 : last]:
-            match instruction:
-                case Set(slot=slot) | Next(slot=slot):
-                    changed.add(slot)
-                case MoveCursor(slot=slot, cursor=cursor):
-                    changed |= {slot, cursor}
-                case Store(base=base, size=size):
-                    changed |= set(range(base, base + size))
-        return changed
+        start, inside, end = at(0), at(x), at(add(x, 1))
+        known = [key for key, term in formulas.items() if term is not None]
+        for key in known:
+            self.claim(f"start of loop {name}, {key}", *path, no(eq(start[key], self._get(key))))
+        before, changed, depth = self.env, self._changed, self._depth
+        self.env, self._changed = {**before, **inside, stmt.var: add(lo, make("*", x, step))}, set()
+        self._path, self._indices, self._place = (*path, le(0, x), lt(x, extent)), (*indices, x), (*place, number, x)
+        self._depth, self._left = len(self._path), "false"
+        self._block(stmt.body)
+        if inside.keys() != self._changed - {stmt.var}:
+            raise Rejected(f"loop {name} changes other things: {sorted(inside.keys() ^ self._changed)}")
+        for key in known:
+            self.claim(f"step of loop {name}, {key}", *self._path, no(eq(end[key], self.env[key])))
+        self.env, self._changed, self._depth = before, changed, depth
+        self._path, self._indices, self._place = path, indices, place
+        gone = (f"after.{name}", *indices) if indices else f"after.{name}"
+        self._put({**at(ite(lt(0, extent), extent, 0)), stmt.var: gone})
 
     # -------------------------------------------------------------------------------------------- expressions
 
-    def _demand(self, kind: str, state: State, path: tuple[Term, ...], safe: Term) -> None:
-        if safe != "true":
-            self.claim(f"{kind} {len(self.claims)}", "value", *state.path, *path, no(safe))
-
-    def integer(self, expr: ir.Expr, state: State, path: tuple[Term, ...] = ()) -> Term:
+    def integer(self, expr: ir.Expr) -> Term:
+        """The value of an expression, as the executor computes it; what it would refuse is claimed not to happen."""
         match expr:
             case ir.Int(value=value):
                 return value
             case ir.Name(id=name):
-                slot = self.program.names.get(name)
-                return state.slots[slot] if slot is not None else self.integer(self.compiled.scalars[name], state, path)
+                return self.integer(self.compiled.scalars[name]) if name in self.compiled.scalars else self._get(name)
             case ir.Item(name=name, index=index):
-                at = self.integer(index, state, path)
-                values = [self.integer(e, state, path) for e in self.compiled.tuples[name]]
-                self._demand("index", state, path, both(le(0, at), lt(at, len(values))))
-                return element(values, at)
+                return self._element([self.integer(e) for e in self.compiled.tuples[name]], self.integer(index))
             case ir.Field(ring=ring, index=index, field=name):
-                base, size, fields = self.program.rings[ring]
-                at = self.integer(index, state, path)
-                self._demand("index", state, path, both(le(0, at), lt(at, size)))
-                start = base + size * fields.index(name)
-                return element([state.slots[start + i] for i in range(size)], at)
+                where = self.integer(index)
+                return self._element([self._get(record) for record in self._records(ring, name, where)], where)
             case ir.Unary(op="-", operand=operand):
-                return minus(self.integer(operand, state, path))
+                return minus(self.integer(operand))
             case ir.Binary(op=op, left=left, right=right):
-                a, b = self.integer(left, state, path), self.integer(right, state, path)
+                a, b = self.integer(left), self.integer(right)
                 if op in ("%", "//"):
-                    self._demand("zero", state, path, no(eq(b, 0)))
-                    self._demand("negative", state, path, both(le(0, a), le(0, b)))
+                    self.demand(f"operands of {op}", both(le(0, a), lt(0, b)))
                 return arithmetic(op, a, b)
             case ir.Choose(condition=condition, then=then, other=other):
-                c = self.condition(condition, state, path)
-                return ite(c, self.integer(then, state, (*path, c)), self.integer(other, state, (*path, no(c))))
+                c = self.truth(condition)
+                return ite(c, self._under(c, then), self._under(no(c), other))
             case ir.Call(function="min" | "max" as f, arguments=arguments):
-                found, *rest = (self.integer(a, state, path) for a in arguments)
+                found, *rest = map(self.integer, arguments)
                 for term in rest:
                     found = ite(le(found, term), *((found, term) if f == "min" else (term, found)))
                 return found
             case ir.Call(function=f, arguments=arguments):
-                terms = tuple(self.integer(a, state, path) for a in arguments)
-                return (f"f.{parameter(f)}", *terms) if terms else f"f.{parameter(f)}"
-        return ite(self.condition(expr, state, path), 1, 0)
+                return (f"f.{plain(f)}", *map(self.integer, arguments)) if arguments else f"f.{plain(f)}"
+        return ite(self.truth(expr), 1, 0)
 
-    def condition(self, expr: ir.Expr, state: State, path: tuple[Term, ...] = ()) -> Term:
+    def truth(self, expr: ir.Expr) -> Term:
+        """Whether an expression is true."""
         match expr:
             case ir.Unary(op="not", operand=operand):
-                return no(self.condition(operand, state, path))
+                return no(self.truth(operand))
             case ir.Compare(first=first, rest=rest):
-                found, left = "true", self.integer(first, state, path)
+                found, left = "true", self.integer(first)
                 for op, operand in rest:
-                    right = self.integer(operand, state, (*path, found))
+                    right = self._under(found, operand)
                     found, left = both(found, comparison(op, left, right)), right
                 return found
             case ir.Logic(op=op, operands=operands):
                 found = "true" if op == "and" else "false"
                 for operand in operands:
-                    value = self.condition(operand, state, (*path, found if op == "and" else no(found)))
+                    value = no(eq(self._under(found if op == "and" else no(found), operand), 0))
                     found = both(found, value) if op == "and" else either(found, value)
                 return found
-        return no(eq(self.integer(expr, state, path), 0))
+        return no(eq(self.integer(expr), 0))
+
+    def _under(self, condition: Term, expr: ir.Expr) -> Term:
+        """The value of an expression that is evaluated only where a condition holds."""
+        path, self._path = self._path, (*self._path, *conjuncts(condition))
+        found = self.integer(expr)
+        self._path = path
+        return found
+
+    def _records(self, ring: str, name: str, index: Term) -> list[str]:
+        size = self.compiled.program(self.agent).rings[ring][1]
+        self.demand("record", both(le(0, index), lt(index, size)))
+        return [f"{ring}[{i}].{name}" for i in range(size)]
+
+    def _element(self, values: list[Term], at: Term) -> Term:
+        self.demand("index", both(le(0, at), lt(at, len(values))))
+        gaps = {b - a for a, b in pairwise(values)} if all(isinstance(v, int) for v in values) else set()
+        if len(gaps) == 1:
+            return add(values[0], make("*", gaps.pop(), at))
+        return reduce(lambda found, i: ite(eq(at, i), values[i], found), reversed(range(len(values) - 1)), values[-1])
 
 
-def merged(states: list[State]) -> State | None:
-    if not states:
-        return None
-    found = states[-1]
-    for state in reversed(states[:-1]):
-        found = _merge(state, found)
-    return found
-
-
-def _merge(one: State, other: State) -> State:
-    same = next((i for i, (a, b) in enumerate(zip(one.path, other.path, strict=False)) if a != b),
-                min(len(one.path), len(other.path)))  # fmt: skip
-    mine, theirs = both(*one.path[same:]), both(*other.path[same:])
-    path = one.path[:same] if no(mine) == theirs else (*one.path[:same], either(mine, theirs))
-    slots = {k: ite(mine, one.slots.get(k, 0), other.slots.get(k, 0)) for k in {**one.slots, **other.slots}}
-    bases: dict[str, Term] = {}
-    steps: dict[str, tuple[Term, ...]] = {}
-    for key in {**one.bases, **one.steps, **other.bases, **other.steps}:
-        if one.bases.get(key, 0) != other.bases.get(key, 0):
-            bases[key] = ite(mine, one.count(key), other.count(key))
-            continue
-        bases[key] = one.bases.get(key, 0)
-        a, b = one.steps.get(key, ()), other.steps.get(key, ())
-        n = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
-        steps[key] = (*a[:n], *(both(mine, c) for c in a[n:]), *(both(theirs, c) for c in b[n:]))
-    return State(path, slots, bases, steps)
+def plain(name: str) -> str:
+    """A name of the kernel in the letters of SMT-LIB."""
+    return "".join(c if c.isascii() else f"!{ord(c):x}!" for c in name)
 
 
 def parameter(name: str) -> str:
-    """A name of the kernel as an SMT-LIB symbol that nothing else uses."""
-    from fencepost.prove.expressions import smt_name
-
-    return smt_name(name)
+    """The symbol of a parameter; nothing else is called so."""
+    return f"${plain(name)}"
 
 
-def element(values: list[Term], at: Term) -> Term:
-    if isinstance(at, int):
-        return values[at] if 0 <= at < len(values) else 0
-    gaps = {b - a for a, b in pairwise(values)} if all(isinstance(v, int) for v in values) else set()
-    if len(gaps) == 1:
-        return add(values[0], times(gaps.pop(), at))
-    found = values[-1]
-    for i in range(len(values) - 2, -1, -1):
-        found = ite(eq(at, i), values[i], found)
-    return found
+def unknown(loop: str, key: str) -> str:
+    """The function that stands for a value at the head of a loop of which nothing is known."""
+    return f"any.{loop}." + "".join(c if c.isalnum() and c.isascii() else f"!{ord(c):x}!" for c in key)
 
 
 def arithmetic(op: str, a: Term, b: Term) -> Term:
-    if op in "+-":
+    """Products and quotients of two unknowns are functions of which nothing is known."""
+    if op in ("+", "-"):
         return add(a, b) if op == "+" else minus(a, b)
     if op == "*":
-        if isinstance(a, int) or isinstance(b, int):
-            return times(a, b)
-        return ("op.product", *sorted((a, b), key=repr))
-    if not isinstance(b, int):
-        return ("op.quotient" if op == "//" else "op.remainder", a, b)
-    if b == 0:
-        return 0
-    if op == "//":
-        return div(a, b) if b > 0 else div(minus(a), -b)
-    return mod(a, b) if b > 0 else minus(mod(minus(a), -b))
+        return (
+            make("*", a, b) if isinstance(a, int) or isinstance(b, int) else ("op.product", *sorted((a, b), key=repr))
+        )
+    if isinstance(b, int) and b > 0:
+        return make("div" if op == "//" else "mod", a, b)
+    return ("op.quotient" if op == "//" else "op.remainder", a, b)
 
 
 def comparison(op: str, a: Term, b: Term) -> Term:
-    match op:
-        case "<":
-            return lt(a, b)
-        case "<=":
-            return le(a, b)
-        case ">":
-            return lt(b, a)
-        case ">=":
-            return le(b, a)
-    return eq(a, b) if op == "==" else no(eq(a, b))
+    if op in ("==", "!="):
+        return eq(a, b) if op == "==" else no(eq(a, b))
+    return lt(a, b) if op == "<" else lt(b, a) if op == ">" else le(a, b) if op == "<=" else le(b, a)
 
 
-def pipe_of(stmt: Any) -> str:
-    match stmt:
-        case ir.SyncSrc():
-            return stmt.source
-        case ir.SyncDst():
-            return stmt.target
-        case ir.Barrier() | ir.SyncAll():
-            return "S"
-    return str(stmt.pipe)
+UNCOUNTED = ("acquire ", "leave ", "adds ")
 
 
-def advances(event: Event, program: Program) -> Iterator[tuple[str, Term]]:
-    """The counters that an operation advances, each with its condition."""
-    yield f"run {event.name}", "true"
-    stmt = event.stmt
-    if isinstance(stmt, ir.Pop):
-        yield f"renew {stmt.value}", "true"
-    elif isinstance(stmt, ir.DataOp):
-        popped = {s.value for s in program.sites if isinstance(s, ir.Pop)}
-        yield from ((f"renew {n}", "true") for n in dict.fromkeys(a.name for a in stmt.writes if a.name in popped))
-    for condition, effect in event.cases:
-        for key in counters(effect):
-            yield key, condition
-
-
-def counters(effect: Effect) -> Iterator[str]:
+def actions(effect: Effect) -> Iterator[str]:
+    """Everything that an operation does, apart from touching memory."""
     yield from (f"set {c}" for c in effect.sets)
     yield from (f"wait {c}" for c in effect.waits)
+    yield from (f"acquire {m}" for m in effect.locks)
+    yield from (f"leave {m}" for m in effect.unlocks)
     if effect.phase is not None:
         role, final = effect.phase
         for cell in effect.phased:
             yield f"{role} {cell}"
             if final:
                 yield f"{'raise' if role == 'produce' else 'lower'} {cell}"
+            if role == "produce" and any(cell in touch.cells for touch in effect.reads):
+                yield f"adds {cell}"
     match effect.stmt:
-        case ir.MutexLock():
-            yield f"lock {effect.arguments[0]}"
-        case ir.MutexUnlock():
-            yield f"unlock {effect.arguments[0]}"
+        case ir.MutexLock() | ir.MutexUnlock():
+            yield f"{'lock' if effect.locks else 'unlock'} {effect.arguments[0]}"
         case ir.Push() | ir.Pop() | ir.Free():
-            kind = type(effect.stmt).__name__.lower()
-            yield from (f"{kind} {ring} {lane}" for ring, lane in effect.rings)
-    if effect.meets:
-        yield "meet 0"
+            yield from (f"{type(effect.stmt).__name__.lower()} {ring} {lane}" for ring, lane in effect.rings)
+        case ir.SyncAll():
+            yield "meet 0"

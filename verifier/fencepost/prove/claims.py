@@ -1,51 +1,74 @@
-"""Claims: what must be shown about a program, stated a second time for the checker of certificates?
+"""Claims: what must be shown about a program, so that every row of its report is right?
 
-The list follows from the program alone.  Path templates and places of writes come from the certificate; a wrong one
-makes its claim fail.
+The list follows from the program alone.  Routes come from the certificate; a wrong one makes its claim fail.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import combinations, permutations, product
-from typing import Any
 
 from fencepost import ir
 from fencepost.model.effects import Resolver
-from fencepost.model.program import Compiled
+from fencepost.model.memory import Layout
 from fencepost.prove.checker import Claim, Event, Rejected, Walk
 from fencepost.prove.plainterms import Renaming, Term, add, both, either, eq, le, lt, minus, mod, no
 
-FALSE = ("false",)
-TOKENS = ("match", "message", "credit", "phase", "meet")
-CORES = {"cube": "aic"}
+LANES = {"both": (0, 1), "0": (0,), "1": (1,)}
+MUTEX = ("lock", "unlock")
 
-
-@dataclass(frozen=True)
-class Spot:
-    """Where a template looks for an execution; see `hops.Spot`."""
-
-    event: str
-    find: str
-    offset: int = 0
-    plus: str | None = None
-    minus: str | None = None
+Spot = tuple[str, Term]
+"""An execution of an event, seen from another one: "same" (the same indices), "taker" (it takes the signal), or its
+number, a term over `total.EVENT` and `before.EVENT` (how often this agent has executed it before here)."""
 
 
 @dataclass(frozen=True)
 class Hop:
+    """From `source`, at or after the current execution on its pipe, to `target`; None: to whoever takes the signal."""
+
     kind: str
     source: Spot
-    target: Spot
+    target: Spot | None
 
 
 @dataclass(frozen=True)
 class Route:
+    """Why `one` is before `other`; with a `writer`: where the read `other` finds its write."""
+
     one: str
     other: str
     hops: tuple[Hop, ...]
-    writer: Spot | None = None
+    writer: Spot | None
+
+
+@dataclass(frozen=True)
+class Link:
+    """`taker` ends its k-th `take` only after the k-th `give` of `giver`; at most `capacity` may be pending.
+
+    With `slots`, that many are there from the start, and more of them come in batches of `period`.
+    """
+
+    name: str
+    giver: str
+    taker: str
+    give: str
+    take: str
+    capacity: int | None = None
+    slots: int = 0
+    period: int = 1
+
+    def awaited(self, k: Term) -> tuple[Term, Term]:
+        """Whether take number k waits at all, and for which number of give."""
+        if not self.slots:
+            return "true", k
+        first = -(-self.slots // self.period) * self.period
+        return both(le(self.slots, k), eq(mod(k, self.period), 0)), add(k, self.period - 1 - first)
+
+    def matched(self, source: At, target: At) -> Term:
+        """Whether one execution gives what another one takes."""
+        waits, number = self.awaited(target.count(self.take))
+        return both(source.does(self.give), target.does(self.take), waits, eq(source.count(self.give), number))
 
 
 class At:
@@ -54,631 +77,397 @@ class At:
     def __init__(self, event: Event, terms: tuple[Term, ...]) -> None:
         self.event, self.terms = event, terms
         self.of = Renaming(dict(zip(event.indices, terms, strict=True)))
-
-    @property
-    def domain(self) -> Term:
-        return both(*map(self.of, self.event.path))
-
-    @property
-    def place(self) -> tuple[Term, ...]:
-        return tuple(map(self.of, self.event.place))
+        self.domain = both(*map(self.of, event.path))
+        self.task = None if event.task is None else self.of(event.task)
 
     def count(self, key: str) -> Term:
         return self.of(self.event.before.get(key, 0))
 
-    def when(self, what: str, thing: object) -> Term:
-        return self.of(either(*(c for c, e in self.event.cases if thing in getattr(e, what))))
+    def does(self, key: str) -> Term:
+        return self.of(self.event.does.get(key, "false"))
+
+    @property
+    def number(self) -> Term:
+        return self.count(f"run {self.event.name}")
 
 
-def precedes(one: tuple[Term, ...], other: tuple[Term, ...]) -> Term:
+def named(event: Event, prefix: str) -> At:
+    return At(event, tuple(f"{prefix}@{i}" for i in range(len(event.indices))))
+
+
+def pairs(ones: Iterable[Event], others: Iterable[Event]) -> Iterator[tuple[At, At]]:
+    """Every pair of events, at any indices."""
+    return ((named(one, "a"), named(other, "b")) for one, other in product(ones, others))
+
+
+def precedes(one: At, other: At) -> Term:
+    """Strictly earlier in the program of one agent."""
     found: Term = "false"
-    for a, b in reversed(list(zip(one, other, strict=False))):
+    for a, b in reversed(list(zip(map(one.of, one.event.place), map(other.of, other.event.place), strict=False))):
         found = either(lt(a, b), both(eq(a, b), found))
     return found
 
 
-def can(event: Event, what: str, thing: object) -> bool:
-    return any(thing in getattr(e, what) for _, e in event.cases)
+@dataclass(frozen=True)
+class Operand:
+    """One access: part `part` of `parts` of a slot of a buffer, or of both if its copies on two sub-cores are meant.
+
+    `cells` are the bytes of a slot and part; what two operands share is decided by them.
+    """
+
+    name: str
+    writes: bool
+    slot: Term
+    part: Term
+    depth: int
+    parts: int
+    cells: Mapping[tuple[int, int], frozenset[int]]
+
+
+def operands_of(event: Event, layout: Layout) -> Iterator[Operand]:
+    """The accesses of an event to declared buffers."""
+    values, stmt = iter(event.arguments), event.stmt
+    for access, writes in (*((a, True) for a in stmt.writes), *((a, False) for a in stmt.reads)):
+        if access.name in layout.depths:
+            given = zip((access.index, access.part, access.parts), (0, 0, 1), strict=True)
+            slot, part, parts = (default if expr is None else next(values) for expr, default in given)
+            lanes = (int(event.agent[-1]),) if event.agent != "aic" else LANES[stmt.lanes]
+            depth = layout.depths[access.name]
+            cells = {
+                (s, p): frozenset(c for lane in lanes for c in layout.cells(access.name, s, lane, p, parts))
+                for s, p in product(range(depth), range(parts))
+            }
+            yield Operand(access.name, writes, slot, part, depth, parts, cells)
+
+
+def shared(a: At, x: Operand, b: At, y: Operand) -> Term:
+    """When two operands have a byte in common, both being in range."""
+    holders: dict[int, list[tuple[int, int]]] = {}
+    for place, cells in y.cells.items():
+        for cell in cells:
+            holders.setdefault(cell, []).append(place)
+    meetings = ((*p, *q) for p, cells in x.cells.items() for cell in cells for q in holders.get(cell, ()))
+    rows, slots = dict.fromkeys(meetings), (a.of(x.slot), b.of(y.slot))
+    if x.parts == y.parts == 1 and x.depth == y.depth == len(rows) and all(i == j for i, _, j, _ in rows):
+        return eq(*slots)
+    terms = slots[0], a.of(x.part), slots[1], b.of(y.part)
+    return either(*(both(*map(eq, terms, row)) for row in rows))
 
 
 @dataclass
 class Statement:
     """The claims about one program under one credit scheme."""
 
-    compiled: Compiled
     resolver: Resolver
     walks: dict[str, Walk]
     batched: bool
     routes: tuple[Route, ...]
     claims: list[Claim] = field(default_factory=list)
-    facts: list[Term] = field(default_factory=list)
     used: set[Route] = field(default_factory=set)
-    _fresh: dict[tuple[str, str], At] = field(default_factory=dict)
+    _facts: list[Term] = field(default_factory=list)
+    _fresh: dict[tuple[str, Term], At] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.events = [e for w in self.walks.values() for e in w.events]
+        self.events = [e for walk in self.walks.values() for e in walk.events]
         self.by_name = {e.name: e for e in self.events}
-        self.release = "free" if self.compiled.target.frees_at == "tfree" else "pop"
+        self.target, self.kernel = self.resolver.compiled.target, self.resolver.compiled.kernel
+        self.release = "free" if self.target.frees_at == "tfree" else "pop"
+        self.layout, self.links = self.resolver.layout, list(self._links())
+        data = [e for e in self.events if isinstance(e.stmt, ir.DataOp)]
+        self.operands = {e.name: list(operands_of(e, self.layout)) for e in data}
+        self.totals = {e.name: self._total(e.agent, f"run {e.name}") for e in self.events}
 
     def all(self) -> list[Claim]:
         """Every claim, in a fixed order."""
-        for walk in self.walks.values():
-            self.claims += walk.claims
-        self._channels()
-        self._modes()
-        self._mutexes()
-        self._meetings()
-        self._rings()
-        self._flags()
+        self._legal()
+        self._signals()
+        self._messages()
+        self._toggles()
         self._progress()
-        Memory(self).state()
+        self._memory()
+        if self.used != set(self.routes):
+            raise Rejected("a route leads nowhere")
         return self.claims
 
-    def claim(self, name: str, group: str, *conditions: Term) -> None:
-        self.claims.append((name, group, conditions))
+    def _claim(self, name: str, *conditions: Term) -> None:
+        self.claims.append((name, conditions))
 
-    def pair(self, one: Event, other: Event) -> tuple[At, At]:
-        return self.named(one, "a"), self.named(other, "b")
+    def _pair(self, name: str, a: At, b: At, *conditions: Term) -> None:
+        self._claim(f"{name}: {a.event.name} {b.event.name}", a.domain, b.domain, *conditions)
 
-    def named(self, event: Event, prefix: str) -> At:
-        return At(event, tuple(f"{prefix}@{i}" for i in range(len(event.indices))))
+    def _total(self, agent: str, key: str) -> Term:
+        return self.walks[agent].env.get(key, 0) if agent in self.walks else 0
 
-    def total(self, agent: str, key: str) -> Term:
-        walk = self.walks.get(CORES.get(agent, agent))
-        return 0 if walk is None else walk.totals.get(key, 0)
+    def _doing(self, agent: str, key: str) -> list[Event]:
+        return [e for e in self.events if e.agent == agent and key in e.does]
 
-    # -------------------------------------------------------------------------------------------- signals
-
-    def _channels(self) -> None:
-        for n, channel in enumerate(self.resolver.channels):
-            sets = [e for e in self.events if can(e, "sets", n)]
-            waits = [e for e in self.events if can(e, "waits", n)]
-            if not sets and not waits:
-                continue
-            given, taken = self.total(channel.sender, f"set {n}"), self.total(channel.receiver, f"wait {n}")
-            self.claim(f"balance {channel}", "balance", no(eq(given, taken)))
-            self._determined(str(channel), "sets", n, sets)
-            self._determined(str(channel), "waits", n, waits)
-            for w, s in product(waits, sets):
-                a, b = self.pair(w, s)
-                late = le(add(a.count(f"wait {n}"), channel.capacity), b.count(f"set {n}"))
-                related = both(a.when("waits", n), b.when("sets", n), late)
-                self.order(f"capacity of {channel}", "capacity", a, b, related)
-
-    def _determined(self, name: str, what: str, thing: object, events: list[Event]) -> None:
-        for one, other in product(events, events):
-            if one.agent == other.agent and one.pipe != other.pipe:
-                a, b = self.pair(one, other)
-                related = both(a.when(what, thing), b.when(what, thing), precedes(a.place, b.place))
-                self.order(f"{what} of {name}", "determined", a, b, related, own_token=False)
-
-    def _modes(self) -> None:
-        modes: dict[tuple[str, int], set[str]] = {}
+    def _legal(self) -> None:
+        """Reject what is wrong whatever the values are, and what this checker does not understand."""
+        modes: dict[tuple[str, int], str] = {}
+        if any(b.shared for b in self.kernel.buffers) or self.target.signals != "counting":
+            raise Rejected("memory that blocks share and signals that merge are not certified")
         for event in self.events:
-            if isinstance(event.stmt, (ir.SetCross, ir.WaitCross)):
-                core = "cube" if event.agent == "aic" else "vector"
-                away = isinstance(event.stmt, ir.WaitCross) and not event.stmt.mode.startswith("INTER")
-                sender = {"cube": "vector", "vector": "cube"}[core] if away else core
+            stmt, core = event.stmt, "cube" if event.agent == "aic" else "vector"
+            if isinstance(stmt, (ir.MutexLock, ir.MutexUnlock)) and not self.target.has_mutex:
+                raise Rejected("the target has no mutex")
+            if isinstance(stmt, ir.DataOp) and stmt.phase is not None:
+                spaces = [{self.resolver.layout.spaces.get(a.name) for a in some} for some in (stmt.reads, stmt.writes)]
+                wrong_move = stmt.op == "move" and (stmt.offset or "Acc" not in spaces[0] or "Vec" not in spaces[1])
+                wrong_family = stmt.family not in (None, "Acc" if stmt.pipe == "M" else "ST")
+                if not self.target.has_unit_flag or wrong_family or wrong_move:
+                    raise Rejected(f"the phase of {event.name}")
+            if isinstance(stmt, (ir.SetCross, ir.WaitCross)):
+                if isinstance(stmt, ir.WaitCross) and not stmt.mode.startswith("INTER"):
+                    core = {"cube": "vector", "vector": "cube"}[core]
                 for _, effect in event.cases:
-                    modes.setdefault((sender, effect.arguments[0] % 16), set()).add(event.stmt.mode)
-        for key, found in modes.items():
-            self.claim(f"modes of {key}", "modes", *(() if len(found) > 1 else FALSE))
+                    if modes.setdefault((core, effect.arguments[0] % 16), stmt.mode) != stmt.mode:
+                        raise Rejected(f"event {effect.arguments[0]} of {event.name} has two modes")
 
-    def _mutexes(self) -> None:
-        for agent, walk in self.walks.items():
-            mine = [e for e in walk.events if isinstance(e.stmt, (ir.MutexLock, ir.MutexUnlock))]
-            for n in dict.fromkeys(v for e in mine for _, effect in e.cases for v in effect.arguments):
-                for event in mine:
-                    here = self.named(event, "a")
-                    chosen = here.of(either(*(c for c, e in event.cases if e.arguments == (n,))))
-                    held = minus(here.count(f"lock {n}"), here.count(f"unlock {n}"))
-                    wanted = 1 if isinstance(event.stmt, ir.MutexUnlock) else 0
-                    self.claim(f"mutex {n} at {event.name}", "mutex", here.domain, chosen, no(eq(held, wanted)))
-                left = no(eq(walk.totals.get(f"lock {n}", 0), walk.totals.get(f"unlock {n}", 0)))
-                self.claim(f"mutex {n} of {agent} at the end", "mutex", left)
-            if mine and not self.compiled.target.has_mutex:
-                self.claim(f"mutexes of {agent} on this target", "legal")
+    # -------------------------------------------------------------------------------------------- links
 
-    def _meetings(self) -> None:
-        agents = list(self.walks)
-        if any(isinstance(e.stmt, ir.SyncAll) for e in self.events):
-            for agent in agents[1:]:
-                differ = no(eq(self.total(agents[0], "meet 0"), self.total(agent, "meet 0")))
-                self.claim(f"sync_all of {agents[0]} and {agent}", "meetings", differ)
-
-    # -------------------------------------------------------------------------------------------- rings
-
-    def _rings(self) -> None:
-        if self.resolver.rings and self.release == "free":
-            self._lifetimes()
+    def _links(self) -> Iterator[Link]:
+        for n, c in enumerate(self.resolver.channels):
+            one, other = ("aic" if end == "cube" else end for end in (c.sender, c.receiver))
+            yield Link(str(c), one, other, f"set {n}", f"wait {n}", c.capacity)
         for n, ring in enumerate(self.resolver.rings):
-            if self.compiled.kernel.credits != "per_slot":
-                uneven = ring.slots < 1 or ring.slots % batch(ring.slots)
-                self.claim(f"slots of {ring}", "fifo", *(() if uneven else FALSE))
+            batch = ring.slots if ring.slots <= 2 else ring.slots // 2
+            if self.kernel.credits != "per_slot" and (batch < 1 or ring.slots % batch):
+                raise Rejected(f"{ring} cannot have its credits in batches")
             for lane in range(ring.lanes):
-                key, name = f"{n} {lane}", f"{ring} {lane}"
-                ends = ("aic", f"aiv{lane}") if ring.sender == "cube" else (f"aiv{lane}", "aic")
-                pushed, popped = self.total(ends[0], f"push {key}"), self.total(ends[1], f"pop {key}")
-                self.claim(f"pushes and pops of {name}", "balance", no(eq(pushed, popped)))
-                if self.release == "free":
-                    freed = self.total(ends[1], f"free {key}")
-                    self.claim(f"pops and frees of {name}", "fifo", no(eq(popped, freed)))
-                self._ring(name, (n, lane), key, ring.slots)
+                one, other = ("aic", f"aiv{lane}") if ring.sender == "cube" else (f"aiv{lane}", "aic")
+                push, pop, release = (f"{verb} {n} {lane}" for verb in ("push", "pop", self.release))
+                yield Link(f"{ring} {lane}", one, other, push, pop)
+                period = batch if self.batched else 1
+                yield Link(f"credits of {ring} {lane}", other, one, release, push, None, ring.slots, period)
+        if any("meet 0" in e.does for e in self.events):
+            yield from (Link("sync_all", a, b, "meet 0", "meet 0") for a, b in permutations(self.walks, 2))
 
-    def _ring(self, name: str, taking: tuple[int, int], key: str, slots: int) -> None:
-        of = {k: [e for e in self.events if isinstance(e.stmt, k) and can(e, "rings", taking)]
-              for k in (ir.Push, ir.Pop, ir.Free)}  # fmt: skip
-        if self.release == "pop":
-            of[ir.Free] = []
-        for kind in of.values():
-            self._determined(name, "rings", taking, kind)
-        for push in of[ir.Push]:
-            for source in of[ir.Free if self.release == "free" else ir.Pop]:
-                a, b = self.pair(source, push)
-                late = le(add(a.count(f"{self.release} {key}"), slots), b.count(f"push {key}"))
-                self.order(
-                    f"slots of {name}", "fifo", a, b, both(a.when("rings", taking), b.when("rings", taking), late)
+    def _signals(self) -> None:
+        """Everything given is taken, the order on both ends is certain, and there is always room for it."""
+        ends = dict.fromkeys(end for k in self.links for end in ((k.giver, k.give), (k.taker, k.take)))
+        for end in ends:
+            self._determined(*end)
+        for k in self.links:
+            self._claim(f"balance of {k.name}", no(eq(self._total(k.giver, k.give), self._total(k.taker, k.take))))
+            first, second, room = (k.taker, k.take), (k.giver, k.give), k.capacity
+            if k.slots:
+                first, second, room = second, first, k.slots
+            if room is not None:
+                for a, b in pairs(self._doing(*first), self._doing(*second)):
+                    late = le(add(a.count(first[1]), room), b.count(second[1]))
+                    self._order(f"room in {k.name}", a, b, both(a.does(first[1]), b.does(second[1]), late))
+
+    def _determined(self, agent: str, key: str) -> None:
+        """What different pipes of an agent do is ordered by what they know before."""
+        for a, b in pairs(self._doing(agent, key), self._doing(agent, key)):
+            if a.event.pipe != b.event.pipe:
+                self._order(
+                    f"who does {key} first", a, b, both(a.does(key), b.does(key), precedes(a, b)), own_token=False
                 )
-            for pop in of[ir.Pop]:
-                a, b = self.pair(push, pop)
-                if push.task is not None and pop.task is not None:
-                    same = both(a.when("rings", taking), b.when("rings", taking),
-                                eq(a.count(f"push {key}"), b.count(f"pop {key}")))  # fmt: skip
-                    differ = no(eq(a.of(push.task), b.of(pop.task)))
-                    self.claim(f"task of {name}: {push.name} {pop.name}", "fifo", a.domain, b.domain, same, differ)
-        for free, pop in product(of[ir.Free], of[ir.Pop]):
-            a, b = self.pair(pop, free)
-            same = eq(a.count(f"pop {key}"), b.count(f"free {key}"))
-            related = both(a.when("rings", taking), b.when("rings", taking), same)
-            self.order(f"popped before freed {name}", "fifo", a, b, related)
 
-    def _lifetimes(self) -> None:
-        for free in (e for e in self.events if isinstance(e.stmt, ir.Free)):
-            value = free.stmt.value
-            for use in self.events:
-                if use.agent == free.agent and self._uses(use.stmt, value):
-                    a, b = self.pair(free, use)
+    def _messages(self) -> None:
+        """Messages are popped for the task that they were pushed for, freed after that, and then not used any more."""
+        for link in (k for k in self.links if k.give.startswith("push ")):
+            for a, b in pairs(self._doing(link.giver, link.give), self._doing(link.taker, link.take)):
+                if a.task is not None and b.task is not None:
+                    self._pair("task", a, b, link.matched(a, b), no(eq(a.task, b.task)))
+            if self.release == "free":
+                free = Link("", link.taker, link.taker, link.take, link.take.replace("pop", "free"))
+                for a, b in pairs(self._doing(free.giver, free.give), self._doing(free.taker, free.take)):
+                    self._order(f"popped before freed of {link.name}", a, b, free.matched(a, b))
+        for a, b in pairs(self.events if self.release == "free" else (), self.events):
+            if isinstance(a.event.stmt, ir.Free) and a.event.agent == b.event.agent:
+                value = a.event.stmt.value
+                if self._consumes(b.event.stmt, value):
                     kept = eq(a.count(f"renew {value}"), b.count(f"renew {value}"))
-                    late = precedes(a.place, b.place)
-                    self.claim(f"{value} after {free.name} at {use.name}", "fifo", a.domain, b.domain, late, kept)
+                    self._pair("used after its free", a, b, precedes(a, b), kept)
 
-    def _uses(self, stmt: Any, value: str) -> bool:
-        if isinstance(stmt, (ir.Push, ir.Free)):
-            return bool(stmt.value == value)
-        named = isinstance(stmt, ir.DataOp) and value not in self.resolver.layout.depths
-        return named and any(a.name == value for a in stmt.reads)
+    def _consumes(self, stmt: object, value: str) -> bool:
+        if isinstance(stmt, ir.DataOp):
+            return value not in self.resolver.layout.depths and any(a.name == value for a in stmt.reads)
+        return isinstance(stmt, (ir.Push, ir.Free)) and stmt.value == value
 
-    # -------------------------------------------------------------------------------------------- phases
-
-    def _flags(self) -> None:
-        for event in self.events:
-            self._phase_operands(event)
-        phased = [e for e in self.events if any(effect.phase for _, effect in e.cases)]
-        for agent, cell in dict.fromkeys((e.agent, c) for e in phased for _, x in e.cases for c in x.phased):
-            mine = [e for e in phased if e.agent == agent and can(e, "phased", cell)]
-            roles = {e.name: next(x.phase[0] for _, x in e.cases if x.phase) for e in mine}
-            for event in mine:
-                here = self.named(event, "a")
-                up = minus(here.count(f"raise {cell}"), here.count(f"lower {cell}"))
-                wrong = no(eq(up, 0 if roles[event.name] == "produce" else 1))
-                self.claim(f"flag {cell} at {event.name}", "phases", here.domain, here.when("phased", cell), wrong)
-            left = no(eq(self.total(agent, f"raise {cell}"), self.total(agent, f"lower {cell}")))
-            self.claim(f"flag {cell} at the end", "phases", left)
-            for role in ("produce", "consume"):
-                same = [e for e in mine if roles[e.name] == role]
-                self._determined(f"flag {cell} {role}", "phased", cell, same)
-                if role == "produce":
-                    self._early(cell, same)
-
-    def _early(self, cell: int, events: list[Event]) -> None:
-        for one, other in product(events, events):
-            adds = any(cell in t.cells for _, x in other.cases for t in x.reads)
-            if adds and any(x.phase and x.phase[1] for _, x in one.cases):
-                a, b = self.pair(one, other)
-                follows = eq(add(a.count(f"produce {cell}"), 1), b.count(f"produce {cell}"))
-                chosen = both(a.when("phased", cell), b.when("phased", cell))
-                self.claim(f"adding after {one.name} at {other.name}", "phases", a.domain, b.domain, chosen, follows)
-
-    def _phase_operands(self, event: Event) -> None:
-        stmt = event.stmt
-        if not isinstance(stmt, ir.DataOp) or stmt.phase is None:
-            return
-        spaces = self.resolver.layout.spaces
-        to_vec = any(spaces.get(a.name) == "Vec" for a in stmt.writes)
-        from_acc = any(spaces.get(a.name) == "Acc" for a in stmt.reads)
-        wrong = (
-            not self.compiled.target.has_unit_flag
-            or stmt.family not in (None, "Acc" if stmt.pipe == "M" else "ST")
-            or (stmt.op == "move" and (stmt.offset or not (to_vec and from_acc)))
-            or not event.cases
-        )
-        self.claim(f"phase of {event.name}", "phases", *(() if wrong else FALSE))
-
-    # -------------------------------------------------------------------------------------------- progress
+    def _toggles(self) -> None:
+        """Mutexes are locked and unlocked in turn; accumulators are summed up and read in turn."""
+        for agent, walk in self.walks.items():
+            keys = dict.fromkeys(key.partition(" ")[::2] for e in walk.events for key in e.does)
+            for kinds, steps in ((MUTEX, MUTEX), (("produce", "consume"), ("raise", "lower"))):
+                for thing in dict.fromkeys(thing for kind, thing in keys if kind in kinds):
+                    up, down = (f"{step} {thing}" for step in steps)
+                    self._claim(f"{up} and {down} of {agent}", no(eq(self._total(agent, up), self._total(agent, down))))
+                    for wanted, key in enumerate(f"{kind} {thing}" for kind in kinds):
+                        for here in (named(e, "a") for e in self._doing(agent, key)):
+                            wrong = no(eq(minus(here.count(up), here.count(down)), wanted))
+                            self._claim(f"{key} in turn: {here.event.name}", here.domain, here.does(key), wrong)
+                        if kinds != steps:
+                            self._determined(agent, key)
+                    for a, b in pairs(self._doing(agent, up), self._doing(agent, f"adds {thing}")):
+                        follows = eq(add(a.count(f"produce {thing}"), 1), b.count(f"produce {thing}"))
+                        self._pair("added to what is complete", a, b, a.does(up), b.does(f"adds {thing}"), follows)
 
     def _progress(self) -> None:
-        waiting: dict[str, list[tuple[Event, list[Need]]]] = {}
-        for agent, walk in self.walks.items():
-            waiting[agent] = [(e, found) for e in walk.events if (found := list(self._needs(e)))]
-        for agent, events in waiting.items():
-            for event, found in events:
-                own = [n for n in found if n.supplier == agent]
-                if own:
-                    here = self.named(event, "a")
-                    late = either(*(self._missing(n, here, here) for n in own))
-                    self.claim(f"issued before awaited: {event.name}", "progress", here.domain, late)
-        agents = list(waiting)
-        for some in (*combinations(agents, 2), *(t for t in permutations(agents, 3) if t[0] == min(t))):
-            lists = [
-                [(e, mine) for e, found in waiting[a] if (mine := [n for n in found if n.supplier == b])]
-                for a, b in zip(some, (*some[1:], some[0]), strict=True)
-            ]
-            for chosen in product(*lists):
-                stuck = [self.named(e, "abc"[i]) for i, (e, _) in enumerate(chosen)]
+        """No agents wait for each other in a circle, each as a whole at one operation."""
+        agents = list(self.walks)
+        triples = (some for some in permutations(agents, 3) if some[0] == min(some))
+        for some in (*((a,) for a in agents), *combinations(agents, 2), *triples):
+            needs = []
+            for agent, supplier in zip(some, (*some[1:], some[0]), strict=True):
+                links = [k for k in self.links if (k.giver, k.taker) == (supplier, agent)]
+                mine = ((e, [k for k in links if k.take in e.does]) for e in self.walks[agent].events)
+                needs.append([(e, found) for e, found in mine if found])
+            for chosen in product(*needs):
+                stuck = [named(e, "abc"[i]) for i, (e, _) in enumerate(chosen)]
                 missing = [
-                    either(*(self._missing(n, x, y) for n in found))
-                    for (_, found), x, y in zip(chosen, stuck, (*stuck[1:], stuck[0]), strict=True)
+                    either(*(self._missing(link, here, there) for link in links))
+                    for (_, links), here, there in zip(chosen, stuck, (*stuck[1:], stuck[0]), strict=True)
                 ]
-                name = f"circle {' '.join(e.name for e, _ in chosen)}"
-                self.claim(name, "progress", *(h.domain for h in stuck), *missing)
+                name = " ".join(here.event.name for here in stuck)
+                self._claim(f"waiting for each other: {name}", *(here.domain for here in stuck), *missing)
 
-    def _missing(self, need: Need, waiting: At, supplier: At) -> Term:
-        done = supplier.count(need.key)
-        if need.key == "meet 0" and isinstance(supplier.event.stmt, ir.SyncAll):
-            done = add(done, 1)
-        return both(need.condition(waiting), le(done, need.number(waiting)))
+    def _missing(self, link: Link, waiting: At, supplier: At) -> Term:
+        """The supplier, stuck at its own operation, has not yet given what is waited for."""
+        waits, number = link.awaited(waiting.count(link.take))
+        arrived = int(link.give == "meet 0" and "meet 0" in supplier.event.does)
+        return both(waiting.does(link.take), waits, le(add(supplier.count(link.give), arrived), number))
 
-    def _needs(self, event: Event) -> Iterator[Need]:
-        for n in dict.fromkeys(c for _, effect in event.cases for c in effect.waits):
-            sender = self.resolver.channels[n].sender
-            yield Need(CORES.get(sender, sender), f"set {n}", _when("waits", n), _counted(f"wait {n}"))
-        if isinstance(event.stmt, ir.SyncAll):
-            for other in self.walks:
-                if other != event.agent:
-                    yield Need(other, "meet 0", lambda here: "true", _counted("meet 0"))
-        for taking in dict.fromkeys(t for _, effect in event.cases for t in effect.rings):
-            peer, key = "aic" if event.agent != "aic" else f"aiv{taking[1]}", f"{taking[0]} {taking[1]}"
-            if isinstance(event.stmt, ir.Pop):
-                yield Need(peer, f"push {key}", _when("rings", taking), _counted(f"pop {key}"))
-            elif isinstance(event.stmt, ir.Push):
-                yield self._slot(peer, taking, key)
+    # -------------------------------------------------------------------------------------------- memory
 
-    def _slot(self, peer: str, taking: tuple[int, int], key: str) -> Need:
-        slots = self.resolver.rings[taking[0]].slots
+    def _memory(self) -> None:
+        """Operands are in range, uses are in order, reads come after a write, and both sides mean the same round."""
+        users = [e for e in self.events if self.operands.get(e.name)]
+        texts = (n for n in ir.walk(self.kernel) if isinstance(n, ir.DataOp))
+        written = {a.name for n in texts for a in n.writes if a.name in self.layout.depths}
+        for here in (named(e, "a") for e in users):
+            for i, x in enumerate(self.operands[here.event.name]):
+                inside = [both(le(0, here.of(t)), lt(here.of(t), n)) for t, n in ((x.slot, x.depth), (x.part, x.parts))]
+                self._claim(f"range of operand {i} of {here.event.name}", here.domain, no(both(*inside)))
+                if not x.writes and self.layout.overlapping(x.name, written):
+                    self._source(f"written before operand {i} of {here.event.name}", here, x)
+        for one, other in combinations(users, 2):
+            if (one.agent, one.pipe) != (other.agent, other.pipe):
+                a, b = named(one, "a"), named(other, "b")
+                meet = either(*(shared(a, x, b, y) for x, y in self._uses(a, b) if x.writes or y.writes))
+                if meet != "false":
+                    self._order("order", a, b, meet, either_way=True)
+        for a, b in pairs(users, users):
+            if a.task is not None and b.task is not None and (a.event.agent == "aic") != (b.event.agent == "aic"):
+                for x, y in self._uses(a, b):
+                    if x.writes and not y.writes and x.name == y.name:
+                        self._pair(f"round of {x.name}", a, b, eq(a.task, b.task), no(shared(a, x, b, y)))
 
-        def waits(here: At) -> Term:
-            return both(here.when("rings", taking), self.credited(here.count(f"push {key}"), slots))
-
-        return Need(peer, f"{self.release} {key}", waits, lambda here: self.credit(here.count(f"push {key}"), slots))
-
-    def credited(self, push: Term, slots: int) -> Term:
-        return both(le(slots, push), eq(mod(push, batch(slots) if self.batched else 1), 0))
-
-    def credit(self, push: Term, slots: int) -> Term:
-        period = batch(slots) if self.batched else 1
-        return add(push, period - 1 - -(-slots // period) * period)
+    def _uses(self, a: At, b: At) -> Iterator[tuple[Operand, Operand]]:
+        return product(self.operands[a.event.name], self.operands[b.event.name])
 
     # -------------------------------------------------------------------------------------------- order
 
-    def order(
-        self, name: str, group: str, one: At, other: At, related: Term, either_way: bool = False, own_token: bool = True
-    ) -> None:
-        """Claim that related executions are ordered by some template of the certificate."""
-        self.facts, self._fresh = [], {}
-        paths = []
+    def _order(self, name: str, a: At, b: At, related: Term, either_way: bool = False, own_token: bool = True) -> None:
+        """Claim that some route leads from one execution to the other whenever they are related."""
+        self._facts, self._fresh = [self._numbered(a), self._numbered(b)], {}
+        apart = []
         for route in self.routes:
-            ends = (route.one, route.other)
-            if route.writer is None and ends == (one.event.name, other.event.name):
-                paths.append(self.holds(route.hops, one, other, own_token))
-            elif route.writer is None and either_way and ends == (other.event.name, one.event.name):
-                paths.append(self.holds(route.hops, other, one, own_token))
-            else:
-                continue
-            self.used.add(route)
-        name = f"{name}: {one.event.name} {other.event.name}"
-        numbers = (self.numbered(one), self.numbered(other))
-        self.claim(name, group, one.domain, other.domain, related, *numbers, *map(no, paths), *self.facts)
+            for one, other in ((a, b), (b, a)) if either_way else ((a, b),):
+                if (route.one, route.other, route.writer) == (one.event.name, other.event.name, None):
+                    apart.append(no(self._leads(route.hops, one, other, own_token)))
+                    self.used.add(route)
+        self._pair(name, a, b, related, *apart, *self._facts)
 
-    def source(self, name: str, reader: At, met: Callable[[At], Term]) -> None:
-        """Claim that every read is preceded by a write that the certificate places."""
-        self.facts, self._fresh = [], {}
-        served = []
+    def _source(self, name: str, reader: At, read: Operand) -> None:
+        """Claim that a read is preceded by a write of the same memory, where the certificate places it."""
+        self._facts, self._fresh = [self._numbered(reader)], {}
+        missing = []
         for route in self.routes:
-            if route.writer is not None and route.other == reader.event.name:
+            if route.writer is not None and (route.one, route.other) == (route.writer[0], reader.event.name):
+                writer, exists, _ = self._find(route.writer, reader)
+                meet = either(*(shared(reader, read, writer, o) for o in self.operands[route.one] if o.writes))
+                missing.append(no(both(exists, meet, self._leads(route.hops, writer, reader))))
                 self.used.add(route)
-                if route.one != route.writer.event:
-                    raise Rejected(f"a route from {route.one} for a write by {route.writer.event}")
-                writer, exists, _ = self.find(route.writer, reader)
-                served.append(both(exists, met(writer), self.holds(route.hops, writer, reader)))
-        self.claim(name, "written", reader.domain, self.numbered(reader), no(either(*served)), *self.facts)
+        self._claim(name, reader.domain, *missing, *self._facts)
 
-    def numbered(self, here: At) -> Term:
-        rank = here.count(f"run {here.event.name}")
-        return both(le(0, rank), lt(rank, self.total(here.event.agent, f"run {here.event.name}")))
+    def _numbered(self, here: At) -> Term:
+        """What holds for every execution: its number is below the total."""
+        return both(le(0, here.number), lt(here.number, self.totals[here.event.name]))
 
-    def event(self, name: str) -> Event:
-        if name not in self.by_name:
-            raise Rejected(f"no event {name}")
-        return self.by_name[name]
-
-    def find(self, spot: Spot, here: At) -> tuple[At, Term, bool]:
-        """An execution, the condition that it exists, and whether it is certainly not before `here`."""
-        event = self.event(spot.event)
-        _plain(spot)
-        if not event.indices:
-            found = At(event, ())
-            return found, found.domain, False
-        if spot.find == "same" and len(event.indices) <= len(here.terms):
-            found = At(event, here.terms[: len(event.indices)])
-            return found, found.domain, False
-        if spot.find == "partner":
-            return self._partner(event, here)
-        rank = self._rank(spot, here)
-        exists = both(le(0, rank), lt(rank, self.total(event.agent, f"run {event.name}")))
-        key = event.name, repr(rank)
-        if key not in self._fresh:
-            found = self._fresh[key] = self.named(event, f"z{len(self._fresh)}")
-            it = both(found.domain, eq(found.count(f"run {event.name}"), rank))
-            self.facts.append(either(no(exists), it))
-        return self._fresh[key], exists, spot.find == "next"
-
-    def _rank(self, spot: Spot, here: At) -> Term:
-        own, theirs = f"run {here.event.name}", f"run {spot.event}"
-        there = self.total(self.event(spot.event).agent, theirs)
-        match spot.find:
-            case "next" | "previous":
-                if self.event(spot.event).agent != here.event.agent:
-                    raise Rejected(f"{spot.find} of another agent")
-                return add(here.count(theirs), 0 if spot.find == "next" else -1)
-            case "first":
-                return spot.offset
-            case "last":
-                return add(there, -1 - spot.offset)
-            case "mirror":
-                return add(there, minus(self.total(here.event.agent, own)), here.count(own), spot.offset)
-            case "shift":
-                plus = 0 if spot.plus is None else self.total(self.event(spot.plus).agent, f"run {spot.plus}")
-                less = 0 if spot.minus is None else self.total(self.event(spot.minus).agent, f"run {spot.minus}")
-                return add(here.count(own), spot.offset, plus, minus(less))
-        raise Rejected(f"no such place: {spot.find}")
-
-    def _partner(self, event: Event, here: At) -> tuple[At, Term, bool]:
-        place = f"partner of {here.event.name} at {here.terms!r}"
-        if (event.name, place) not in self._fresh:
-            given = {n for _, effect in here.event.cases for n in effect.sets}
-            found = []
-            for taker in self.walks[event.agent].events:
-                if any(given & set(effect.waits) for _, effect in taker.cases):
-                    it = self._fresh[taker.name, place] = self.named(taker, f"z{len(self._fresh)}")
-                    found.append(both(it.domain, self.hop("match", here, it)))
-            self.facts.append(either(no(here.domain), *found))
-        if (event.name, place) not in self._fresh:
-            raise Rejected(f"{event.name} takes nothing from {here.event.name}")
-        partner = self._fresh[event.name, place]
-        return partner, partner.domain, False
-
-    def reached(self, here: At, there: At, strictly: bool = False) -> Term:
-        one, other = here.event, there.event
-        if one.agent != other.agent or (one.pipe != other.pipe and one.pipe != "S"):
-            return "false"
-        if here is there and not strictly:
-            return "true"
-        later = precedes(here.place, there.place)
-        if strictly or one is not other:
-            return later
-        return either(later, both(*(eq(a, b) for a, b in zip(here.terms, there.terms, strict=True))))
-
-    def holds(self, hops: tuple[Hop, ...], one: At, other: At, own_token: bool = True) -> Term:
-        """Whether a template leads from one execution to another."""
+    def _leads(self, hops: tuple[Hop, ...], one: At, other: At, own_token: bool = True) -> Term:
+        """Whether hops lead from one execution to another; without `own_token`, not by what arrives only at its end."""
         here, needed = one, list[Term]()
-        for number, hop in enumerate(hops):
-            if hop.source.find == "same" and hop.source.event == here.event.name:
-                _plain(hop.source)
-                source = here
-            else:
-                source, exists, later = self.find(hop.source, here)
-                same_pipe = source.event.agent == here.event.agent and here.event.pipe in (source.event.pipe, "S")
-                needed += [exists, ("true" if same_pipe else "false") if later else self.reached(here, source)]
-            if hop.target.find == "count":
-                _plain(hop.target)
-                if self.event(hop.target.event).agent != other.event.agent:
-                    raise Rejected(f"{hop.target.event} takes no signal on the way to {other.event.name}")
-                if number != len(hops) - 1 or hop.kind != "match":
-                    raise Rejected("only the last signal of a path can be counted")
-                return both(*needed, self._arrives(source, other))
-            target, exists, _ = self.find(hop.target, source)
-            needed += [exists, self.hop(hop.kind, source, target)]
-            here = target
-        strictly = bool(hops) and not own_token and hops[-1].kind in TOKENS
-        return both(*needed, self.reached(here, other, strictly or not hops))
+        for hop in hops:
+            source, exists, later = self._find(hop.source, here)
+            needed += [exists, self._reached(here, source, later=later)]
+            if hop.target is None:
+                if hop is not hops[-1] or hop.kind != "signal":
+                    raise Rejected("only the last signal of a route needs no taker")
+                return both(*needed, self._taken(source, other))
+            here, exists, _ = self._find(hop.target, source)
+            needed += [exists, self._hop(hop.kind, source, here)]
+        strictly = not hops or (not own_token and hops[-1].kind in ("signal", "phase"))
+        return both(*needed, self._reached(here, other, strictly))
 
-    def _arrives(self, source: At, end: At) -> Term:
-        found = []
-        for n in dict.fromkeys(c for _, effect in source.event.cases for c in effect.sets):
-            waits = [e for e in self.walks[end.event.agent].events if can(e, "waits", n)]
-            if waits and all(e.pipe in (end.event.pipe, "S") for e in waits):
-                found.append(both(source.when("sets", n), lt(source.count(f"set {n}"), end.count(f"wait {n}"))))
-        return either(*found)
+    def _find(self, spot: Spot, here: At) -> tuple[At, Term, bool]:
+        """An execution, the condition that it exists, and whether it is certainly not before `here`."""
+        event, at = self.by_name[spot[0]], spot[1]
+        if at == "same" and event is here.event:
+            return here, "true", False
+        if at == "same" or at == "taker":
+            found = self._taker(event, here) if at == "taker" else At(event, here.terms[: len(event.indices)])
+            return found, found.domain, False
+        values = {f"total.{name}": total for name, total in self.totals.items()}
+        mine = (e.name for e in self.events if e.agent == here.event.agent)
+        number = Renaming(values | {f"before.{name}": here.count(f"run {name}") for name in mine})(at)
+        found, exists = self._named(event, number), both(le(0, number), lt(number, self.totals[event.name]))
+        self._facts.append(either(no(exists), both(found.domain, eq(found.number, number))))
+        later = event.agent == here.event.agent and le(here.count(f"run {event.name}"), number) == "true"
+        return found, exists, later
 
-    def hop(self, kind: str, source: At, target: At) -> Term:
-        one, other = source.event, target.event
-        same = one.agent == other.agent
-        match kind:
-            case "match":
-                return either(*(
-                    both(source.when("sets", n), target.when("waits", n),
-                         eq(source.count(f"set {n}"), target.count(f"wait {n}")))
-                    for n in dict.fromkeys(c for _, x in one.cases for c in x.sets) if can(other, "waits", n)
-                ))  # fmt: skip
-            case "lock" if same and one.pipe != other.pipe:
-                shared = [
-                    n for n in dict.fromkeys(c for _, x in one.cases for c in x.unlocks) if can(other, "locks", n)
-                ]
-                held = either(*(both(source.when("unlocks", n), target.when("locks", n)) for n in shared))
-                return both(held, precedes(source.place, target.place))
-            case "issue" if same and one.pipe == "S":
-                return precedes(source.place, target.place)
-            case "drain" if same and other.cases and other.cases[0][1].drains:
-                return precedes(source.place, target.place)
-            case "meet" if not same and isinstance(one.stmt, ir.SyncAll) and isinstance(other.stmt, ir.SyncAll):
-                return eq(source.count("meet 0"), target.count("meet 0"))
-            case "phase" if same:
-                return both(self._handed(source, target), precedes(source.place, target.place))
-            case "message" | "credit":
-                return self._message(kind, source, target)
-        return "false"
+    def _named(self, event: Event, place: Term) -> At:
+        """An execution at indices of its own."""
+        if (event.name, place) not in self._fresh:
+            self._fresh[event.name, place] = named(event, f"z{len(self._fresh)}")
+        return self._fresh[event.name, place]
 
-    def _handed(self, source: At, target: At) -> Term:
-        return either(*(
-            both(source.of(c), target.of(d))
-            for c, x in source.event.cases for d, y in target.event.cases
-            if x.phase and y.phase and x.phase[1] and x.phase[0] != y.phase[0] and set(x.phased) & set(y.phased)
-        ))  # fmt: skip
+    def _taker(self, event: Event, here: At) -> At:
+        """The execution that takes a signal: there is one, since as many are taken as are given."""
+        place, links = ("taker", here.event.name, here.terms), self._plain_links(here.event, event)
+        takers = ((k, self._named(e, place)) for k in links for e in self._doing(k.taker, k.take))
+        met = [both(it.domain, link.matched(here, it)) for link, it in takers]
+        gives = either(*(here.does(link.give) for link in links))
+        self._facts.append(either(no(both(here.domain, gives)), *met))
+        return self._named(event, place)
 
-    def _message(self, kind: str, source: At, target: At) -> Term:
-        given, taken = (type(e.stmt).__name__.lower() for e in (source.event, target.event))
-        wanted = ("push", "pop") if kind == "message" else (self.release, "push")
-        if (given, taken) != wanted or source.event.agent == target.event.agent:
+    def _plain_links(self, one: Event, other: Event) -> list[Link]:
+        """The links by which every signal of one event is taken by the agent of another."""
+        return [
+            k for k in self.links if (k.giver, k.taker, k.slots) == (one.agent, other.agent, 0) and k.give in one.does
+        ]
+
+    def _reached(self, here: At, there: At, strictly: bool = False, later: bool = False) -> Term:
+        """Whether one execution is the other, or ordered before it by its pipe (or by S) alone."""
+        one, other = here.event, there.event
+        if one.agent != other.agent or one.pipe not in (other.pipe, "S"):
             return "false"
-        found = []
-        for taking in dict.fromkeys(t for _, x in source.event.cases for t in x.rings):
-            key, slots = f"{taking[0]} {taking[1]}", self.resolver.rings[taking[0]].slots
-            first, second = source.count(f"{given} {key}"), target.count(f"{taken} {key}")
-            if kind == "message":
-                met = eq(first, second)
-            else:
-                met = both(self.credited(second, slots), eq(first, self.credit(second, slots)))
-            found.append(both(source.when("rings", taking), target.when("rings", taking), met))
+        if later or (here is there and not strictly):
+            return "true"
+        same = "false" if strictly or one is not other else both(*map(eq, here.terms, there.terms))
+        return either(precedes(here, there), same)
+
+    def _taken(self, source: At, end: At) -> Term:
+        """Whether whoever takes the signal of `source` comes before `end`, on its pipe or on S, judged by counting."""
+        found = [
+            both(source.does(link.give), lt(source.count(link.give), end.count(link.take)))
+            for link in self._plain_links(source.event, end.event)
+            if all(e.pipe in (end.event.pipe, "S") for e in self._doing(link.taker, link.take))
+        ]
         return either(*found)
 
-
-def _plain(spot: Spot) -> None:
-    """Reject a place that says more than its kind needs."""
-    counted = spot.find in ("shift", "first", "last", "mirror")
-    through = spot.plus is not None or spot.minus is not None
-    if not isinstance(spot.offset, int) or (spot.offset and not counted) or (through and spot.find != "shift"):
-        raise Rejected(f"{spot.find} of {spot.event} says too much")
-
-
-@dataclass(frozen=True)
-class Need:
-    supplier: str
-    key: str
-    condition: Callable[[At], Term]
-    number: Callable[[At], Term]
-
-
-def _when(what: str, thing: object) -> Callable[[At], Term]:
-    return lambda here: here.when(what, thing)
-
-
-def _counted(key: str) -> Callable[[At], Term]:
-    return lambda here: here.count(key)
-
-
-def batch(slots: int) -> int:
-    return slots if slots <= 2 else slots // 2
-
-
-# ------------------------------------------------------------------------------------------------ memory
-
-
-@dataclass(frozen=True)
-class Operand:
-    access: ir.Access
-    writes: bool
-    slot: Term
-    part: Term
-    parts: int
-
-
-class Memory:
-    """Claims about accesses."""
-
-    def __init__(self, statement: Statement) -> None:
-        self.s = statement
-        self.layout = statement.resolver.layout
-        nodes = [n for n in ir.walk(statement.compiled.kernel) if isinstance(n, ir.DataOp)]
-        self.names = {a.name for n in nodes for a in n.writes if a.name in self.layout.depths}
-        self.operands = {e.name: list(self._operands(e)) for e in statement.events}
-
-    def state(self) -> None:
-        s = self.s
-        events = [e for e in s.events if self.operands[e.name]]
-        for event in events:
-            here = s.named(event, "a")
-            for i, o in enumerate(self.operands[event.name]):
-                depth = self.layout.depths[o.access.name]
-                slot, part = here.of(o.slot), here.of(o.part)
-                inside = both(le(0, slot), lt(slot, depth), le(0, part), lt(part, o.parts))
-                s.claim(f"range of operand {i} of {event.name}", "range", here.domain, no(inside))
-        for one, other in combinations(events, 2):
-            if (one.agent, one.pipe) != (other.agent, other.pipe):
-                a, b = s.pair(one, other)
-                meet = either(*(self.overlap(a, x, b, y) for x in self.operands[one.name]
-                                for y in self.operands[other.name] if x.writes or y.writes))  # fmt: skip
-                if meet != "false":
-                    group = "lanes" if {one.agent, other.agent} == {"aiv0", "aiv1"} else "order"
-                    s.order("order", group, a, b, meet, either_way=True)
-        for reader in events:
-            for i, read in enumerate(self.operands[reader.name]):
-                if not read.writes and self.layout.overlapping(read.access.name, self.names):
-                    here = s.named(reader, "a")
-                    s.source(f"written before operand {i} of {reader.name}", here, self._written(here, read))
-        for writer, reader in product(events, events):
-            self._rounds(writer, reader)
-        if any(b.shared for b in s.compiled.kernel.buffers):
-            raise Rejected("shared memory is not certified")
-
-    def _written(self, here: At, read: Operand) -> Callable[[At], Term]:
-        return lambda there: either(*(
-            self.overlap(here, read, there, w) for w in self.operands[there.event.name] if w.writes
-        ))  # fmt: skip
-
-    def _rounds(self, writer: Event, reader: Event) -> None:
-        if writer.task is None or reader.task is None or (writer.agent == "aic") == (reader.agent == "aic"):
-            return
-        for i, w in enumerate(self.operands[writer.name]):
-            for j, r in enumerate(self.operands[reader.name]):
-                if w.writes and not r.writes and w.access.name == r.access.name:
-                    a, b = self.s.pair(writer, reader)
-                    same = eq(a.of(writer.task), b.of(reader.task))
-                    apart = no(self.overlap(a, w, b, r))
-                    name = f"round of {writer.name} {i} and {reader.name} {j}"
-                    self.s.claim(name, "round", a.domain, b.domain, same, apart)
-
-    def _operands(self, event: Event) -> Iterator[Operand]:
-        if not isinstance(event.stmt, ir.DataOp):
-            return
-        values = iter(event.arguments)
-        for accesses, writes in ((event.stmt.writes, True), (event.stmt.reads, False)):
-            for access in accesses:
-                if access.name in self.layout.depths:
-                    slot = next(values) if access.index is not None else 0
-                    part = next(values) if access.part is not None else 0
-                    parts = next(values) if access.parts is not None else 1
-                    yield Operand(access, writes, slot, part, int(parts))
-
-    def overlap(self, one: At, a: Operand, other: At, b: Operand) -> Term:
-        rows: dict[tuple[int, int, int, int], None] = {}
-        theirs: dict[int, list[tuple[int, int]]] = {}
-        for slot, part, cells in self._cells(other.event, b):
-            for cell in cells:
-                theirs.setdefault(cell, []).append((slot, part))
-        for slot, part, cells in self._cells(one.event, a):
-            for cell in cells:
-                rows |= dict.fromkeys((slot, part, *t) for t in theirs.get(cell, ()))
-        mine, yours = (one.of(a.slot), one.of(a.part)), (other.of(b.slot), other.of(b.part))
-        depths = {self.layout.depths[a.access.name], self.layout.depths[b.access.name], len(rows)}
-        if a.parts == b.parts == 1 and len(depths) == 1 and all(i == j for i, _, j, _ in rows):
-            return eq(mine[0], yours[0])
-        return either(*(both(*(eq(t, n) for t, n in zip((*mine, *yours), row, strict=True))) for row in rows))
-
-    def _cells(self, event: Event, o: Operand) -> Iterator[tuple[int, int, list[int]]]:
-        lanes = [int(event.agent[-1])] if event.agent != "aic" else [0]
-        if event.agent == "aic" and self.layout.spaces[o.access.name] == "Vec":
-            lanes = {"both": [0, 1], "0": [0], "1": [1]}[event.stmt.lanes]
-        for slot in range(self.layout.depths[o.access.name]):
-            for part in range(o.parts):
-                found = [c for n in lanes for c in self.layout.cells(o.access.name, slot, n, part, o.parts)]
-                yield slot, part, found
+    def _hop(self, kind: str, source: At, target: At) -> Term:
+        """Whether order hops from one operation to another."""
+        one, other = source.event, target.event
+        if kind == "signal":
+            links = (k for k in self.links if (k.giver, k.taker) == (one.agent, other.agent))
+            return either(*(link.matched(source, target) for link in links))
+        drains = isinstance(other.stmt, ir.SyncAll) or other.stmt == ir.Barrier("ALL")
+        passed = {"lock": (("leave", "acquire"),), "phase": (("raise", "consume"), ("lower", "produce"))}
+        found = ["true"] if (kind == "issue" and one.pipe == "S") or (kind == "drain" and drains) else []
+        for key in one.does:
+            verb, _, thing = key.partition(" ")
+            found += (both(source.does(key), target.does(f"{b} {thing}")) for a, b in passed.get(kind, ()) if a == verb)
+        return both(either(*found), precedes(source, target)) if one.agent == other.agent else "false"

@@ -1,64 +1,45 @@
-"""Plain terms: SMT-LIB terms as nested tuples, for the checker of certificates, which shares nothing with the prover.
+"""Plain terms: what is a formula, for a checker that shares nothing with the prover?
 
-A term is an integer, a symbol, or a tuple of an operator and its operands.  Only constants are folded.
+A term is an integer, a symbol, or a tuple of an operator or function and its operands; conditions are terms too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
-Term = Any  # int | str | tuple[str, Term, ...]; recursive types of this shape are not worth their noise
+Term = Any  # int | str | tuple[str, Term, ...]
 
-_TOKEN = re.compile(r"\(|\)|[^\s()]+")
 _NAME = re.compile(r"[A-Za-z$][A-Za-z0-9_.@!$]*")
-OPERATORS = {"+": 99, "-": 99, "*": 2, "div": 2, "mod": 2, "ite": 3, "<=": 2, "=": 2, "not": 1, "and": 99, "or": 99}
+_OPERANDS = {"+": 0, "and": 0, "or": 0, "-": 1, "not": 1, "*": 2, "div": 2, "mod": 2, "<=": 2, "=": 2, "ite": 3}
+"""The operators, with their numbers of operands; 0 for any number."""
 
 
 class Malformed(Exception):
-    """A text is not a term."""
+    """Something is not a term."""
 
 
-def parse(text: str) -> Term:
-    """Read one term.
+def read(data: Any) -> Term:
+    """The term that JSON data means: a list is an application.
 
     Raises:
-        Malformed: the text holds anything but one term over the operators and names that certificates use.
+        Malformed: it is no term over the operators and the names that certificates use.
     """
-    stack: list[list[Term]] = [[]]
-    for token in _TOKEN.findall(text):
-        if token == "(":
-            stack.append([])
-        elif token == ")":
-            if len(stack) == 1:
-                raise Malformed(f"unbalanced: {text}")
-            items = stack.pop()
-            stack[-1].append(_form(items))
-        elif token.isdigit():
-            stack[-1].append(int(token))
-        elif _NAME.fullmatch(token) or token in OPERATORS:
-            stack[-1].append(token)
-        else:
-            raise Malformed(f"'{token}' in {text}")
-    if len(stack) != 1 or len(stack[0]) != 1 or stack[0][0] in OPERATORS:
-        raise Malformed(f"not one term: {text}")
-    return stack[0][0]
-
-
-def _form(items: list[Term]) -> Term:
-    if not items or not isinstance(items[0], str) or len(items) < 2:
-        raise Malformed(f"not an application: {items}")
-    head, operands = items[0], items[1:]
-    if any(isinstance(o, str) and o in OPERATORS for o in operands):
-        raise Malformed(f"an operator where a term belongs: {items}")
-    if head in ("div", "mod") and not (isinstance(operands[-1], int) and operands[-1] > 0):
-        raise Malformed(f"a divisor must be a positive constant: {items}")
-    most = OPERATORS.get(head)
-    if most is not None and not (len(operands) == most or (most == 99)):
-        raise Malformed(f"wrong number of operands: {items}")
-    if head == "-" and len(operands) == 1 and isinstance(operands[0], int):
-        return -operands[0]
+    if type(data) is int or (isinstance(data, str) and _NAME.fullmatch(data)):
+        return data
+    if not isinstance(data, list) or len(data) < 2 or not isinstance(data[0], str):
+        raise Malformed(f"not a term: {data!r}")
+    head, operands = data[0], tuple(map(read, data[1:]))
+    if head not in _OPERANDS and not _NAME.fullmatch(head):
+        raise Malformed(f"no such operator: {head}")
+    if _OPERANDS.get(head, 0) not in (0, len(operands)):
+        raise Malformed(f"wrong number of operands: {data!r}")
+    if head in ("div", "mod") and not (type(operands[1]) is int and operands[1] > 0):
+        raise Malformed(f"a divisor must be a positive constant: {data!r}")
+    if make(head, *operands) != (head, *operands):
+        raise Malformed(f"not in its simplest form: {data!r}")
     return (head, *operands)
 
 
@@ -69,149 +50,116 @@ def text(term: Term) -> str:
     return term if isinstance(term, str) else f"({' '.join((term[0], *map(text, term[1:])))})"
 
 
-def leaves(terms: Iterable[Term], symbols: set[str], functions: dict[str, int]) -> None:
-    """Collect the symbols and the functions (with their numbers of operands) of some terms."""
-    seen: set[int] = set()
+def applications(terms: Iterable[Term]) -> Iterator[tuple[str, ...]]:
+    """Every application of a function in some terms, each once; symbols are functions of nothing."""
+    seen: set[Term] = set()
     stack = list(terms)
     while stack:
         term = stack.pop()
-        if isinstance(term, str):
-            if term not in ("true", "false"):
-                symbols.add(term)
-        elif isinstance(term, tuple) and id(term) not in seen:
-            seen.add(id(term))
-            if term[0] not in OPERATORS:
-                functions[term[0]] = len(term) - 1
-            stack.extend(term[1:])
-
-
-def applications(terms: Iterable[Term], names: Mapping[str, object]) -> dict[Term, None]:
-    """Every application of one of the named functions."""
-    found: dict[Term, None] = {}
-    stack = list(terms)
-    while stack:
-        term = stack.pop()
-        if isinstance(term, tuple):
-            if term[0] in names:
-                found[term] = None
-            stack.extend(term[1:])
-    return found
+        if not isinstance(term, int) and term not in seen:
+            seen.add(term)
+            head, *operands = term if isinstance(term, tuple) else (term,)
+            stack += operands
+            if head not in _OPERANDS and head not in ("true", "false"):
+                yield (head, *operands)
 
 
 class Renaming:
-    """Replaces symbols by terms; folds constants on the way."""
+    """Replaces symbols by terms."""
 
     def __init__(self, values: Mapping[str, Term]) -> None:
         self.values = values
         self._known: dict[Term, Term] = {}
 
     def __call__(self, term: Term) -> Term:
-        if isinstance(term, int):
-            return term
-        if isinstance(term, str):
-            return self.values.get(term, term)
-        found = self._known.get(term)
-        if found is None:
-            found = self._known[term] = make(term[0], *map(self, term[1:]))
-        return found
+        if not isinstance(term, tuple):
+            return self.values.get(term, term) if isinstance(term, str) else term
+        if term not in self._known:
+            self._known[term] = make(term[0], *map(self, term[1:]))
+        return self._known[term]
 
 
-# ------------------------------------------------------------------------------------------------ construction
+def given(facts: tuple[Term, ...], term: Term) -> Term:
+    """A term without the case distinctions that the facts decide."""
+    match term:
+        case ("+", *parts):
+            return add(*(given(facts, p) for p in parts))
+        case ("ite", condition, one, other):
+            needed = conjuncts(condition)
+            if all(c in facts for c in needed):
+                return given(facts, one)
+            return given(facts, other) if any(no(c) in facts for c in needed) else term
+    return term
+
+
+def conjuncts(condition: Term) -> tuple[Term, ...]:
+    """The conditions of which one is the conjunction."""
+    return _parts("and", (condition,))
+
+
+def _parts(head: str, operands: Iterable[Term]) -> tuple[Term, ...]:
+    """The operands of nested applications of one operator, without what changes nothing."""
+    flat = (p for o in operands for p in (o[1:] if isinstance(o, tuple) and o[0] == head else (o,)))
+    return tuple(p for p in flat if p != {"and": "true", "or": "false"}.get(head))
 
 
 def make(head: str, *operands: Term) -> Term:
-    """An application, folded if it is constant."""
-    maker = _MAKERS.get(head)
-    return (head, *operands) if maker is None else maker(*operands)
+    """An application; what is plain from the form of its operands is worked out."""
+    match head, operands:
+        case "+", _:
+            flat, kept = _parts(head, operands), list[Term]()
+            constant = sum(p for p in flat if isinstance(p, int))
+            for part in (p for p in flat if not isinstance(p, int)):
+                if (opposite := minus(part)) in kept:
+                    kept.remove(opposite)
+                else:
+                    kept.append(part)
+            kept += [constant] if constant else []
+            return ("+", *kept) if len(kept) > 1 else kept[0] if kept else 0
+        case (("and" | "or"), _):
+            kept = list(dict.fromkeys(_parts(head, operands)))
+            neutral, absorbing = ("true", "false") if head == "and" else ("false", "true")
+            if absorbing in kept:
+                return absorbing
+            return (head, *kept) if len(kept) > 1 else kept[0] if kept else neutral
+        case "ite", ("true" | "false" as condition, one, other):
+            return one if condition == "true" else other
+        case "ite", (condition, one, ("ite", again, _, other)) if again == condition:
+            return make("ite", condition, one, other)
+        case "ite", (_, one, other) if one == other:
+            return one
+        case "not", ("true" | "false" as known,):
+            return _truth(known == "false")
+        case ("not", (("not", inner),)) | ("-", (("-", inner),)) | ("*", (1, inner)) | ("*" | "div", (inner, 1)):
+            return inner
+        case "-", (("+", *parts),):
+            return add(*map(minus, parts))
+        case "-", (int(a),):
+            return -a
+        case (("*" | "div" | "mod"), (int(a), int(b))):
+            return a * b if head == "*" else a // b if head == "div" else a % b
+        case (("<=" | "="), (int(a), int(b))):
+            return _truth(a <= b if head == "<=" else a == b)
+        case (("<=" | "="), (one, other)) if one == other:
+            return "true"
+        case "=", (("ite", condition, 1, 0), 0):
+            return no(condition)
+    return (head, *operands)
 
 
-def add(*terms: Term) -> Term:
-    constant = sum(t for t in terms if isinstance(t, int))
-    rest = [t for t in terms if not isinstance(t, int)]
-    items = [*rest, *([constant] if constant or not rest else [])]
-    return items[0] if len(items) == 1 else ("+", *items)
+add, both, either = partial(make, "+"), partial(make, "and"), partial(make, "or")
+times, div, mod, ite = partial(make, "*"), partial(make, "div"), partial(make, "mod"), partial(make, "ite")
+le, eq, no = partial(make, "<="), partial(make, "="), partial(make, "not")
 
 
-def minus(*terms: Term) -> Term:
-    if len(terms) == 1:
-        return -terms[0] if isinstance(terms[0], int) else ("-", terms[0])
-    return add(terms[0], *(minus(t) for t in terms[1:]))
-
-
-def times(a: Term, b: Term) -> Term:
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    return b if a == 1 else a if b == 1 else ("*", a, b)
-
-
-def div(a: Term, m: Term) -> Term:
-    return a // m if isinstance(a, int) else ("div", a, m)
-
-
-def mod(a: Term, m: Term) -> Term:
-    return a % m if isinstance(a, int) else ("mod", a, m)
-
-
-def le(a: Term, b: Term) -> Term:
-    return _truth(a <= b) if isinstance(a, int) and isinstance(b, int) else "true" if a == b else ("<=", a, b)
+def minus(a: Term, b: Term | None = None) -> Term:
+    """`-a`, or `a - b`."""
+    return make("-", a) if b is None else add(a, make("-", b))
 
 
 def lt(a: Term, b: Term) -> Term:
     return le(add(a, 1), b)
 
 
-def eq(a: Term, b: Term) -> Term:
-    if isinstance(a, int) and isinstance(b, int):
-        return _truth(a == b)
-    return "true" if a == b else ("=", a, b)
-
-
-def no(a: Term) -> Term:
-    if a in ("true", "false"):
-        return "false" if a == "true" else "true"
-    return a[1] if isinstance(a, tuple) and a[0] == "not" else ("not", a)
-
-
-def both(*terms: Term) -> Term:
-    return _junction("and", "true", "false", terms)
-
-
-def either(*terms: Term) -> Term:
-    return _junction("or", "false", "true", terms)
-
-
-def _junction(head: str, neutral: str, absorbing: str, terms: Iterable[Term]) -> Term:
-    found: dict[Term, None] = {}
-    for term in terms:
-        for part in term[1:] if isinstance(term, tuple) and term[0] == head else (term,):
-            if part == absorbing:
-                return absorbing
-            if part != neutral:
-                found[part] = None
-    items = tuple(found)
-    return neutral if not items else items[0] if len(items) == 1 else (head, *items)
-
-
-def ite(condition: Term, a: Term, b: Term) -> Term:
-    if a == b or condition == "true":
-        return a
-    return b if condition == "false" else ("ite", condition, a, b)
-
-
 def _truth(value: bool) -> str:
     return "true" if value else "false"
-
-
-_MAKERS: dict[str, Callable[..., Term]] = {
-    "+": add,
-    "-": minus,
-    "*": times,
-    "div": div,
-    "mod": mod,
-    "<=": le,
-    "=": eq,
-    "not": no,
-    "and": both,
-    "or": either,
-    "ite": ite,
-}

@@ -1,7 +1,7 @@
 """Recheck: does a certificate prove what it says?
 
-The kernel is rebuilt from the certificate, every claim about it is stated anew (`checker`, `claims`), compared with the
-recorded text, and put to a fresh solver.  Nothing of the search for proofs is used.
+The kernel in the certificate is read, everything that must be shown about it is stated anew (`checker`, `claims`),
+compared with the recorded list, and put to a solver.  Nothing of the search for proofs is used.
 """
 
 from __future__ import annotations
@@ -9,160 +9,117 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
-from itertools import permutations
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise, permutations
 from typing import Any
 
 from fencepost import ir
 from fencepost.applicability import applicable
+from fencepost.findings import Row
 from fencepost.model.effects import Resolver
-from fencepost.model.program import Compiled, ModelError, Program, compile_kernel
-from fencepost.prove import solver
-from fencepost.prove.checker import Claim, LoopClaim, Rejected, State, Walk, parameter
+from fencepost.model.program import Compiled, ModelError, compile_kernel
+from fencepost.printer import print_kernel
+from fencepost.prove import plainterms
+from fencepost.prove.checker import Formulas, Rejected, Walk, parameter
 from fencepost.prove.claims import Hop, Route, Spot, Statement
-from fencepost.prove.plainterms import (
-    Malformed,
-    Renaming,
-    Term,
-    add,
-    applications,
-    both,
-    either,
-    eq,
-    le,
-    leaves,
-    lt,
-    minus,
-    no,
-    parse,
-    text,
-    times,
-)
+from fencepost.prove.plainterms import Malformed, Renaming, Term, add, both, conjuncts, either, eq, le, lt, no, read
 from fencepost.validate import validate
 
-FORMAT = "fencepost certificate 1"
-Check = Callable[[str], str]
-"""Answers a query: "unsat", "sat" or "unknown"."""
+FORMAT = "fencepost certificate 2"
+KEYS = (
+    "format", "tool", "solver", "digest", "kernel", "program", "rows", "sums", "loops", "operands", "routes", "claims",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class RecheckResult:
-    """What is wrong with a certificate; one without `problems` proves its rows.  `claims` counts what was shown."""
+    """What is wrong with a certificate; one without `problems` proves the `rows` of the `kernel` (its text)."""
 
-    kernel: str
-    claims: int
     problems: tuple[str, ...]
+    name: str = ""
+    kernel: str = ""
+    rows: tuple[str, ...] = ()
+    claims: int = 0
 
-    @property
-    def valid(self) -> bool:
-        return not self.problems
 
+def recheck(certificate: Any, check: Callable[[str], str], parse: Callable[[str], ir.Kernel]) -> RecheckResult:
+    """Check a certificate; whatever it holds, it is judged and never raises.
 
-def recheck(certificate: Any, check: Check | None = None) -> RecheckResult:
-    """Check a certificate.  Never raises for anything that the certificate holds."""
+    Args:
+        check: answers SMT-LIB declarations and assertions with "unsat", "sat" or "unknown"; ValueError for bad text.
+        parse: reads the text of a kernel; ValueError for a text that is none.
+    """
     try:
-        return _recheck(certificate, check or (lambda query: solver.check(query).answer))
+        return _recheck(certificate, check, parse)
     except (Rejected, Malformed, ModelError) as error:
-        return RecheckResult("", 0, (str(error),))
+        return RecheckResult((str(error),))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        return RecheckResult("", 0, (f"malformed: {type(error).__name__}: {error}",))
+        return RecheckResult((f"malformed: {type(error).__name__}: {error}",))
 
 
-def _recheck(certificate: Any, check: Check) -> RecheckResult:
+def _recheck(certificate: Any, check: Callable[[str], str], parse: Callable[[str], ir.Kernel]) -> RecheckResult:
+    _fields(certificate, *KEYS)
     if certificate["format"] != FORMAT:
         raise Rejected("not a certificate of this format")
-    if set(certificate) != _KEYS:
-        raise Rejected("fields are missing or unknown")
-    for key in ("tool", "solver"):
-        if not isinstance(certificate[key], str) or not certificate[key]:
-            raise Rejected(f"{key} says nothing")
-    if certificate["digest"] != digest(certificate):
+    for key, form in (("tool", r"fencepost \d+(\.\w+)+"), ("solver", r"[a-z]\w* \d+(\.\w+)+")):
+        if not re.fullmatch(form, certificate[key]):
+            raise Rejected(f"{key} names no version")
+    if certificate["digest"] != fingerprint({k: v for k, v in certificate.items() if k != "digest"}):
         raise Rejected("the digest does not fit the content")
-    kernel = decode(certificate["kernel"])
-    if not isinstance(kernel, ir.Kernel) or validate(kernel):
-        raise Rejected("the kernel is not well formed")
-    if certificate["program"] != program_hash(kernel):
+    kernel = parse("\n".join(certificate["kernel"]))
+    if validate(kernel) or print_kernel(kernel).splitlines() != certificate["kernel"]:
+        raise Rejected("the kernel is not written as it is read")
+    if certificate["program"] != fingerprint(certificate["kernel"]):
         raise Rejected("the hash of the program does not fit the kernel")
-    rows = sorted(row.id for row, applies in applicable(kernel).items() if applies)
-    if certificate["rows"] != rows:
+    if certificate["rows"] != rows(kernel):
         raise Rejected("the rows are not those of the kernel")
-    problems = []
-    derived = derive(kernel, certificate)
-    if [c["name"] for c in certificate["claims"]] != [name for name, _, _ in derived]:
+    problems, claims, recorded = [], derive(kernel, certificate), certificate["claims"]
+    if [c["name"] for c in recorded] != [c["name"] for c in claims]:
         raise Rejected("the list of claims does not follow from the program")
-    for recorded, (name, group, query) in zip(certificate["claims"], derived, strict=True):
-        if recorded != {"name": name, "group": group, "smtlib": query, "answer": "unsat"}:
-            problems.append(f"not the claim that follows from the program: {name}")
-        elif (answer := check(query)) != "unsat":
-            problems.append(f"{name}: {answer}")
-    return RecheckResult(kernel.name, len(derived), tuple(problems))
+    for old, claim in zip(recorded, claims, strict=True):
+        if old != claim:
+            problems.append(f"{claim['name']}: not what follows from the program")
+        elif (answer := check(claim["smtlib"])) != claim["answer"]:
+            problems.append(f"{claim['name']}: {answer}, not {claim['answer']}")
+    return RecheckResult(tuple(problems), kernel.name, print_kernel(kernel), tuple(rows(kernel)), len(claims))
 
 
-_KEYS = {
-    "format",
-    "tool",
-    "solver",
-    "digest",
-    "kernel",
-    "program",
-    "rows",
-    "sums",
-    "loops",
-    "operands",
-    "routes",
-    "claims",
-}
+def _fields(item: Any, *names: str) -> list[Any]:
+    """The values of an object that has exactly these fields."""
+    if not isinstance(item, dict) or item.keys() != set(names):
+        raise Rejected(f"not an object with the fields {', '.join(names)}")
+    return [item[name] for name in names]
 
 
-def digest(certificate: dict[str, Any]) -> str:
-    """The hash of everything but the digest itself."""
-    content = {k: v for k, v in certificate.items() if k != "digest"}
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+def fingerprint(data: Any) -> str:
+    """The hash of JSON data."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
-def program_hash(kernel: ir.Kernel) -> str:
-    """The hash of a kernel, positions in its text left out."""
-    return hashlib.sha256(json.dumps(encode(kernel), sort_keys=True).encode()).hexdigest()
-
-
-# ------------------------------------------------------------------------------------------------ kernels as data
-
-
-def encode(value: Any) -> Any:
-    """A kernel as JSON; spans are left out."""
-    if isinstance(value, ir.Node):
-        names = [f.name for f in fields(value) if f.name != "span"]
-        return {"node": type(value).__name__, **{name: encode(getattr(value, name)) for name in names}}
-    return [encode(v) for v in value] if isinstance(value, tuple) else value
-
-
-def decode(value: Any) -> Any:
-    """The inverse of `encode`."""
-    if isinstance(value, dict):
-        kind = getattr(ir, value["node"])
-        if not (isinstance(kind, type) and issubclass(kind, ir.Node)):
-            raise Rejected(f"no such node: {value['node']}")
-        return kind(**{name: decode(v) for name, v in value.items() if name != "node"})
-    return tuple(decode(v) for v in value) if isinstance(value, list) else value
+def rows(kernel: ir.Kernel) -> list[str]:
+    """The rows that a certificate is about: those of the kernel's report that say something about this very program."""
+    others = (Row.SKEW, Row.TRANSLATION, Row.PIPELINE)
+    found = [row.id for row, applies in applicable(kernel).items() if applies and row not in others]
+    if not found:
+        raise Rejected("there is nothing to prove about this kernel")
+    return found
 
 
 # ------------------------------------------------------------------------------------------------ claims
 
 
 @dataclass(frozen=True, slots=True)
-class _Sum:
-    """A sum over the first symbol; `most`: no summand exceeds it.  `grows`: no summand is negative."""
+class Sum:
+    """A sum over the first symbol from 0 on; no summand is negative."""
 
     name: str
     symbols: tuple[str, ...]
     body: Term
-    grows: bool
-    most: int | None
 
 
-def derive(kernel: ir.Kernel, hints: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """(name, group, SMT-LIB text) of every claim about a kernel; each text must be unsatisfiable.
+def derive(kernel: ir.Kernel, hints: dict[str, Any]) -> list[dict[str, str]]:
+    """Everything that must be shown about a kernel, as texts with the answers that show it.
 
     Raises:
         Rejected: the hints do not fit the kernel.
@@ -170,24 +127,15 @@ def derive(kernel: ir.Kernel, hints: dict[str, Any]) -> list[tuple[str, str, str
     compiled = compile_kernel(kernel)
     if compiled.unsupported:
         raise Rejected("a part of the kernel could not be read")
-    sums = _sums(hints["sums"], compiled)
-    assumptions = _assumptions(compiled)
-    found: list[tuple[str, str, str]] = []
-    for sum_ in sums.values():
-        start = (*assumptions, le(0, sum_.symbols[0]))
-        if sum_.grows:
-            found.append((f"{sum_.name} grows", "sum", query((*start, lt(sum_.body, 0)), sums)))
-        if sum_.most is not None:
-            found.append((f"{sum_.name} at most", "sum", query((*start, lt(sum_.most, sum_.body)), sums)))
-    for scheme in schemes(kernel):
-        for name, group, conditions in _claims(compiled, hints, scheme):
-            found.append((f"{scheme}: {name}", group, query((*assumptions, *conditions), sums)))
-    names: dict[str, int] = {}
-    numbered = []
-    for name, group, query_text in found:
-        names[name] = names.get(name, 0) + 1
-        numbered.append((f"{name} #{names[name]}", group, query_text))
-    return numbered
+    sums = {sum_.name: sum_ for sum_ in _sums(hints["sums"], compiled)}
+    assumed = _assumptions(compiled)
+    found = [{"name": "0 the assumes can hold", "smtlib": query(both(*assumed), {}), "answer": "sat"}]
+    summands = ((f"summands of {s.name}", (le(0, s.symbols[0]), lt(s.body, 0))) for s in sums.values())
+    for name, conditions in (*summands, *_claims(compiled, hints)):
+        asserted = both(*assumed, *conditions)
+        if asserted != "false":
+            found.append({"name": f"{len(found)} {name}", "smtlib": query(asserted, sums), "answer": "unsat"})
+    return found
 
 
 def schemes(kernel: ir.Kernel) -> list[str]:
@@ -197,124 +145,84 @@ def schemes(kernel: ir.Kernel) -> list[str]:
     return ["per_slot", "batched"] if kernel.credits == "both" else [kernel.credits]
 
 
-def _claims(compiled: Compiled, hints: dict[str, Any], scheme: str) -> list[Claim]:
+def _claims(compiled: Compiled, hints: dict[str, Any]) -> Iterator[tuple[str, tuple[Term, ...]]]:
+    loops: dict[str, Formulas] = {}
+    for name, formulas in hints["loops"].items():
+        loops[name] = {key: None if term is None else read(term) for key, term in formulas.items()}
+    operands = {name: [tuple(map(read, row)) for row in _sorted(rows)] for name, rows in hints["operands"].items()}
     resolver = Resolver(compiled)
-    operands = {name: tuple(map(tuple, rows)) for name, rows in hints["operands"].items()}
-    walks: dict[str, Walk] = {}
-    for program in compiled.programs:
-        loops = {}
-        for item in hints["loops"]:
-            if item["agent"] == program.agent:
-                key = item["head"], tuple(item["copies"])
-                if key in loops:
-                    raise Rejected("a loop is claimed twice")
-                slots = {int(slot): parse(form) for slot, form in item["slots"].items()}
-                counters = {name: parse(form) for name, form in item["counters"].items()}
-                loops[key] = LoopClaim(item["index"], slots, tuple(item["free"]), counters)
-        walk = walks[program.agent] = Walk(compiled, program, resolver, loops, operands)
-        walk.run()
-        if loops.keys() - walk.entered:
-            raise Rejected("a loop is claimed that does not exist")
-    statement = Statement(compiled, resolver, walks, scheme == "batched", tuple(map(_route, hints["routes"][scheme])))
-    if operands.keys() - statement.by_name.keys():
-        raise Rejected("operands of an operation that does not exist")
-    claims = statement.all()
-    if statement.used != set(statement.routes):
-        raise Rejected("a route leads nowhere")
-    return claims
+    walks = {p.agent: Walk(compiled, p.agent, resolver, loops, operands).run() for p in compiled.programs}
+    if loops or operands:
+        raise Rejected(f"there is no {next(iter({**loops, **operands}))}")
+    for walk in walks.values():
+        yield from walk.claims
+    routes = _fields(hints["routes"], *schemes(compiled.kernel))
+    for scheme, items in zip(schemes(compiled.kernel), routes, strict=True):
+        statement = Statement(resolver, walks, scheme == "batched", tuple(map(_route, _sorted(items))))
+        yield from ((f"{scheme}: {name}", conditions) for name, conditions in statement.all())
 
 
-def _route(item: dict[str, Any]) -> Route:
-    hops = tuple(Hop(h["kind"], _spot(h["source"]), _spot(h["target"])) for h in item["hops"])
-    return Route(item["one"], item["other"], hops, None if item["writer"] is None else _spot(item["writer"]))
+def _sorted(items: list[Any]) -> list[Any]:
+    """Items of which each stands once, and in order."""
+    texts = [json.dumps(item, sort_keys=True) for item in items]
+    if any(one >= other for one, other in pairwise(texts)):
+        raise Rejected("items twice or out of order")
+    return items
 
 
-def _spot(item: dict[str, Any]) -> Spot:
-    return Spot(item["event"], item["find"], item["offset"], item["plus"], item["minus"])
+def _route(item: Any) -> Route:
+    one, other, hops, writer = _fields(item, "one", "other", "hops", "writer")
+    each = [(kind, _spot(source), target and _spot(target)) for kind, source, target in hops]
+    return Route(one, other, tuple(Hop(*hop) for hop in each), writer and _spot(writer))
 
 
-def _sums(items: list[dict[str, Any]], compiled: Compiled) -> dict[str, _Sum]:
-    found: dict[str, _Sum] = {}
-    known = {parameter(p) for p in compiled.parameters}
-    for item in items:
-        name, symbols, body = item["name"], tuple(item["symbols"]), parse(item["body"])
-        used: set[str] = set()
-        functions: dict[str, int] = {}
-        leaves([body], used, functions)
-        later = [f for f in functions if f.startswith("sum.") and f not in found]
-        if not re.fullmatch(r"sum\.\d+", name) or name in found or later or not used <= {*known, *symbols}:
-            raise Rejected(f"{name} is not defined by what comes before it")
-        if symbols != tuple(f"${i}" for i in range(len(symbols))) or not symbols:
-            raise Rejected(f"symbols of {name}")
-        if not isinstance(item["grows"], bool) or not isinstance(item["most"], int | None):
-            raise Rejected(f"bounds of {name}")
-        found[name] = _Sum(name, symbols, body, item["grows"], item["most"])
-    return found
+def _spot(item: Any) -> Spot:
+    event, at = item
+    return event, read(at)
+
+
+def _sums(items: list[Any], compiled: Compiled) -> Iterator[Sum]:
+    """Definitions of sums, each over what comes before it."""
+    for i, (others, body) in enumerate(items):
+        found = Sum(f"sum.{i}", tuple(f"${k}" for k in range(others + 1)), read(body))
+        known = {*found.symbols, *map(parameter, compiled.parameters)}
+        for name, *operands in plainterms.applications([found.body]):
+            later = re.fullmatch(r"sum\.(\d+)", name)
+            if (later and int(later[1]) >= i) or not (operands or name in known or name.startswith("f.")):
+                raise Rejected(f"{found.name} uses {name}")
+        yield found
 
 
 def _assumptions(compiled: Compiled) -> tuple[Term, ...]:
-    names = {p: i for i, p in enumerate(compiled.parameters)}
-    walk = Walk(compiled, Program("", (), (), (), (), names, {}), Resolver(compiled), {}, {})
-    state = State((), {i: parameter(p) for i, p in enumerate(compiled.parameters)}, {}, {})
-    found = [walk.condition(a, state) for a in compiled.kernel.assumes]
+    walk = Walk(compiled, "", Resolver(compiled), {}, {})
+    found = [walk.truth(a) for a in compiled.kernel.assumes]
     if "block" in compiled.parameters and "block" not in compiled.kernel.parameters:
-        found.append(le(0, "block"))
+        found.append(le(0, parameter("block")))
     return tuple(found)
 
 
 # ------------------------------------------------------------------------------------------------ queries
 
 
-def query(conditions: Iterable[Term], sums: dict[str, _Sum]) -> str:
-    """SMT-LIB text that is unsatisfiable exactly if the conditions cannot hold together, given the laws of sums."""
-    asserted = list(
-        dict.fromkeys(p for c in conditions for p in (c[1:] if isinstance(c, tuple) and c[0] == "and" else (c,)))
-    )
-    asserted = [c for c in asserted if c != "true"]
-    if "false" in asserted:
-        return "(assert false)\n"
-    asserted += _laws(asserted, sums)
-    symbols: set[str] = set()
-    functions: dict[str, int] = {}
-    leaves(asserted, symbols, functions)
-    lines = [f"(declare-fun {f} ({' '.join(['Int'] * n)}) Int)" for f, n in sorted(functions.items())]
-    lines += [f"(declare-fun {s} () Int)" for s in sorted(symbols)]
-    return "\n".join([*lines, *(f"(assert {text(c)})" for c in asserted)]) + "\n"
+def query(condition: Term, sums: dict[str, Sum]) -> str:
+    """SMT-LIB text that is satisfiable exactly if a condition can hold, given the laws of sums."""
+    asserted = [*conjuncts(condition)]
+    for _ in range(2):  # the laws of sums inside sums
+        laws = _laws([a for a in plainterms.applications(asserted) if a[0] in sums], sums)
+        asserted = [*dict.fromkeys((*asserted, *(law for law in laws if law != "true")))]
+    signatures = {(name, len(operands)) for name, *operands in plainterms.applications(asserted)}
+    lines = [f"(declare-fun {name} ({' '.join(['Int'] * n)}) Int)" for name, n in sorted(signatures)]
+    return "\n".join([*lines, *(f"(assert {plainterms.text(c)})" for c in asserted)]) + "\n"
 
 
-def _laws(asserted: list[Term], sums: dict[str, _Sum]) -> list[Term]:
-    points = applications(asserted, sums)
-    laws: list[Term] = []
-    for _ in range(2):
-        laws = [law for sum_ in sums.values() for law in _of(sum_, [p for p in points if p[0] == sum_.name])]
-        more = applications([*asserted, *laws], sums)
-        if more.keys() == points.keys():
-            break
-        points = more
-    return [law for law in dict.fromkeys(laws) if law != "true"]
-
-
-def _of(sum_: _Sum, points: list[Term]) -> list[Term]:
-    laws = []
+def _laws(points: list[Term], sums: dict[str, Sum]) -> Iterator[Term]:
+    """S(0) = 0, S(x) >= 0, S(x + 1) = S(x) + body(x), S(x) + body(x) <= S(y) for x < y: at the points of a query."""
     for point in points:
-        if len(point) != len(sum_.symbols) + 1:
-            raise Rejected(f"operands of {sum_.name}")
-        x = point[1]
-        laws.append(either(no(eq(x, 0)), eq(point, 0)))
-        if sum_.grows:
-            laws.append(either(lt(x, 0), le(0, point)))
-        if sum_.most is not None:
-            laws.append(either(lt(x, 0), le(point, times(sum_.most, x))))
-    if len(points) > 14:
-        return laws
-    for one, other in permutations(points, 2):
-        if one[2:] != other[2:]:
-            continue
-        reached = add(one, Renaming(dict(zip(sum_.symbols, one[1:], strict=True)))(sum_.body))
-        later = both(le(0, one[1]), lt(one[1], other[1]))
-        laws.append(either(no(eq(add(one[1], 1), other[1])), eq(reached, other)))
-        if sum_.grows:
-            laws.append(either(no(later), le(reached, other)))
-        if sum_.most is not None:
-            laws.append(either(no(later), le(minus(other, one), times(sum_.most, minus(other[1], one[1])))))
-    return laws
+        yield either(no(eq(point[1], 0)), eq(point, 0))
+        yield either(lt(point[1], 0), le(0, point))
+    for one, other in permutations(points, 2) if len(points) <= 14 else ():
+        if (one[0], one[2:]) == (other[0], other[2:]):
+            sum_, x, y = sums[one[0]], one[1], other[1]
+            reached = add(one, Renaming(dict(zip(sum_.symbols, one[1:], strict=True)))(sum_.body))
+            yield either(no(eq(add(x, 1), y)), eq(reached, other))
+            yield either(lt(x, 0), le(y, x), le(reached, other))
