@@ -7,6 +7,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -16,9 +17,9 @@ import pytest
 
 import fencepost.prove
 from fencepost import ir
-from fencepost.commands.certify import canonical
 from fencepost.discover import Source
 from fencepost.model.program import compile_kernel
+from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, cvc5, solver
 from fencepost.prove.certificate import NotCertified, assemble, certify, seal
@@ -97,7 +98,7 @@ def judged(certificate: Any, check: Callable[[str], str] = z3) -> RecheckResult:
 @cache
 def kernels() -> dict[str, ir.Kernel]:
     found = read_source(Source("right.kir", (CASES / "right.kir").read_text("utf-8"))).result.kernels
-    return {k.name: canonical(k) for k in found}
+    return {k.name: Serial().run(k) for k in found}
 
 
 @cache
@@ -120,6 +121,22 @@ def test_right_kernels_are_certified(name: str) -> None:
     assert result.problems == ()
     assert result.claims > 0
     assert result.kernel == print_kernel(kernels()[name])
+
+
+def test_shared_statements_are_told_apart() -> None:
+    """Two places that hold the same node, as passes make them, are two statements."""
+    kernel = parse(SMALL)
+    section = kernel.body[1]
+    assert isinstance(section, ir.Section)
+    twice = replace(section, body=(*section.body[:1], section.body[1], section.body[1]))
+    shared = replace(kernel, body=(doubled(kernel.body[0]), twice))
+    assert judged(certify(shared)).problems == ()
+
+
+def doubled(section: Any) -> Any:
+    """The loop of a section twice."""
+    start, loop, end = section.body
+    return replace(section, body=(start, loop, loop, end))
 
 
 @pytest.mark.parametrize("name", sorted(NOT_YET))
@@ -302,6 +319,37 @@ def test_assumes_that_cannot_hold_prove_nothing() -> None:
     assert problems == ("0 the assumes can hold: unsat, not sat",)
 
 
+PHASES = """
+kernel sums(n):
+    assume n >= 0
+    buffer acc[2] in Acc
+
+    section cube:
+        for t in range(n):
+            matmul acc[t % 2] <- a, b @ M phase = Final
+            store out <- acc[t % 2] @ FIX phase = Final
+"""
+
+
+def test_operations_cannot_hide_what_they_do() -> None:
+    """Without its operands nothing would be known about the accumulator flags, and nothing claimed."""
+    found = copy.deepcopy(certificate(PHASES))
+    found["operands"] = {}
+    for formulas in found["loops"].values():
+        for key in [key for key in formulas if not key.startswith("run ")]:
+            del formulas[key]
+    problems = judged(forged(found)).problems
+    assert sum("operands of" in problem for problem in problems) == 2
+
+
+def test_some_operands_left_out_are_missed() -> None:
+    for name, values in certificate(PHASES)["operands"].items():
+        found = copy.deepcopy(certificate(PHASES))
+        found["operands"][name] = values[:1]
+        with pytest.raises(Rejected, match="changes other things"):
+            forged(found)
+
+
 MUTANTS = {
     SMALL: [
         ("        wait_cross_core 0 @ FIX\n\n", "\n"),
@@ -353,7 +401,7 @@ MUTANTS = {
 def test_a_broken_kernel_has_no_certificate(kernel: str, old: str, new: str) -> None:
     """Neither with the hints of the right kernel, nor with the formulas that the prover finds for the broken one."""
     assert kernel.count(old) == 1
-    broken = canonical(parse(kernel.replace(old, new)))
+    broken = parse(kernel.replace(old, new))
     borrowed = {**certificate(kernel), "kernel": print_kernel(broken).splitlines()}
     own = closed_form.prove(compile_kernel(broken), time.monotonic() + 60)
     assert not own.proved

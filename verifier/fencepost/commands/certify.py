@@ -28,13 +28,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(args: argparse.Namespace) -> int:
     """Write the certificate of the one kernel; 3 if its proof cannot be written down, 2 if it cannot be modelled."""
     from fencepost.model.program import ModelError
+    from fencepost.passes.serial import Serial
     from fencepost.prove.certificate import NotCertified, certify
 
-    kernel = common.one_kernel(args)
+    kernel = Serial().run(common.one_kernel(args))
     try:
-        certificate = certify(canonical(kernel), args.timeout)
+        certificate = certify(kernel, args.timeout)
     except NotCertified as refusal:
-        explored = "" if refusal.proved else _explored(canonical(kernel), args.timeout)
+        explored = "" if refusal.proved else _explored(kernel, args.timeout)
         print(f"fencepost certify: {kernel.name}: no certificate: {explored}{refusal}", file=sys.stderr)
         return 3
     except ModelError as error:
@@ -63,15 +64,6 @@ def layout(data: Any, indent: int = 0) -> str:
     lines = (" " * (indent + 1) + name + layout(item, indent + 1) for name, item in zip(names, values, strict=True))
     ends = "{}" if isinstance(data, dict) else "[]"
     return f"{ends[0]}\n" + ",\n".join(lines) + f"\n{' ' * indent}{ends[1]}"
-
-
-def canonical(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel as it stands in its certificate: pipelines as serial loops, read from its own text."""
-    from fencepost.passes.serial import Serial
-    from fencepost.printer import print_kernel
-    from fencepost.reading import parse
-
-    return parse(print_kernel(Serial().run(kernel)))
 
 
 def _explored(kernel: ir.Kernel, timeout: float) -> str:

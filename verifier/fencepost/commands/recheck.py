@@ -64,8 +64,8 @@ def _solver(wanted: str | None) -> tuple[Callable[[str], str], str]:
 def _kernels(path: str) -> list[str]:
     """The texts of the kernels of a source file, as certificates hold them."""
     from fencepost.commands import common
-    from fencepost.commands.certify import canonical
+    from fencepost.passes.serial import Serial
     from fencepost.printer import print_kernel
 
     asked = argparse.Namespace(file=path, kernel=None, stdin_filename="<stdin>")
-    return [print_kernel(canonical(kernel)) for kernel in common.read_kernels(asked)[0].result.kernels]
+    return [print_kernel(Serial().run(kernel)) for kernel in common.read_kernels(asked)[0].result.kernels]

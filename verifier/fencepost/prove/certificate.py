@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fencepost import __version__, ir
@@ -42,14 +42,18 @@ def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
     """Prove a kernel by closed forms and write down what the checker needs, as JSON-ready data.
 
     Args:
-        kernel: read from its own printed text, with pipelines as serial loops.
+        kernel: with pipelines as serial loops.
         timeout: seconds for the proof.
 
     Raises:
         NotCertified: some row is not proved by closed forms, or the checker does not follow the proof.
         ModelError: the kernel cannot be modelled.
     """
-    proof = closed_form.prove(compile_kernel(kernel), time.monotonic() + timeout)
+    try:
+        rows(kernel)
+    except Rejected as error:
+        raise NotCertified(str(error), proved=True) from None
+    proof = closed_form.prove(compile_kernel(distinct(kernel)), time.monotonic() + timeout)
     if not proof.proved or proof.kernel is None:
         reasons = dict.fromkeys(r.reason or r.evidence for r in proof.rows.values() if r.verdict is not Verdict.PROVED)
         raise NotCertified("; ".join(reasons), proved=False)
@@ -64,8 +68,15 @@ def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
     return found
 
 
+def distinct(node: Any) -> Any:
+    """The same kernel, in which no two places share a node: the checker tells statements apart by identity."""
+    if isinstance(node, ir.Node):
+        return type(node)(**{f.name: distinct(getattr(node, f.name)) for f in fields(node)})
+    return tuple(map(distinct, node)) if isinstance(node, tuple) else node
+
+
 def assemble(proof: ClosedForm) -> dict[str, Any]:
-    """The certificate of a proof; whether its claims hold is not asked.
+    """The certificate of a proof about a kernel of distinct nodes; whether its claims hold is not asked.
 
     Raises:
         Rejected: the checker does not understand the kernel, or finds something that the proof says nothing about.

@@ -188,7 +188,7 @@ class Walk:
             does |= {key: either(does.get(key, "false"), condition) for key in actions(effect)}
             if effect.illegal:
                 self.demand(f"legal operands {values} of {name}", no(condition))
-        if cases or not isinstance(stmt, ir.DataOp):
+        if cases or not isinstance(stmt, ir.DataOp) or stmt.phase is not None:
             self.demand(f"operands of {name}", either(*(c for c, _ in cases)))
         renewed = (stmt.value,) if isinstance(stmt, ir.Pop) else (a.name for a in getattr(stmt, "writes", ()))
         does |= {f"run {name}": "true", **{f"renew {value}": "true" for value in renewed if value in self._popped()}}
