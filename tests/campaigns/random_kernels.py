@@ -109,7 +109,7 @@ def examine(
 
 def reason(text: str) -> str:
     """The reason of an `unknown` without what is particular to one kernel."""
-    text = re.sub(r"line \d+", "line #", text.split("; ran clean")[0])
+    text = re.sub(r"line \d+", "line #", re.split("; (?:ran clean|no fault)", text)[0])
     return re.sub(r"\b\d[\d,.]*\b", "#", text)
 
 
@@ -147,7 +147,7 @@ class Summary:
     def add(self, result: Result) -> None:
         self.verdicts[result.verdict] += 1
         self.broken[result.verdict] += result.broken
-        self.reasons.update(result.unknown)
+        self.reasons.update(map(reason, result.unknown))
         self.codes.update(result.codes)
         self.seconds.append(result.seconds)
         if result.problems:
