@@ -177,7 +177,7 @@ def searched(text: str, n: int, repeat: int) -> tuple[list[object], bool]:
     kernel = parse(text)
     model = promela.promela(run(kernel, dict.fromkeys(kernel.parameters, n), limit=10_000_000))
     try:
-        answers = [promela.verify(model, memory=SPIN_MEMORY, seconds=SPIN_SECONDS) for _ in range(min(repeat, 3))]
+        answers = [promela.verify(model, SPIN_MEMORY, SPIN_SECONDS, optimised=True) for _ in range(min(repeat, 3))]
     except promela.TooLarge as reason:
         return ["stops", str(reason), ""], True
     seconds = statistics.median(a.seconds for a in answers)

@@ -49,9 +49,9 @@ def test_small_programs(body: str, verdict: str) -> None:
 def test_a_search_that_stops_short_is_no_answer() -> None:
     count = "do :: {0} < 100 -> {0} = {0} + 1 :: {0} == 100 -> break od"
     model = "byte a, b, c;\n" + "".join(f"active proctype p{x}() {{ {count.format(x)} }}\n" for x in "abc")
-    assert promela.verify(model).states > 1_000_000
+    assert promela.verify(model, seconds=120, optimised=True).states > 1_000_000
     with pytest.raises(promela.TooLarge, match="48 MB"):
-        promela.verify(model, memory=48)
+        promela.verify(model, memory=48, seconds=120)
 
 
 @needs_spin
