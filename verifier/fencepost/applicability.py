@@ -5,6 +5,7 @@ from __future__ import annotations
 from fencepost import ir
 from fencepost.findings import Row
 from fencepost.model.target import TARGETS
+from fencepost.participation import sub_cores_differ
 
 _SIGNALS = (ir.SetCross, ir.WaitCross, ir.SyncSrc, ir.SyncDst, ir.SyncAll, ir.MutexLock, ir.MutexUnlock)
 SIX_POINTS = (
@@ -68,7 +69,7 @@ def relies_on(kernel: ir.Kernel) -> dict[Row, frozenset[Row]]:
         found[Row.SLOT_MAPPING] = frozenset({Row.EVENT_POSITION, Row.PAIRING, Row.COUNTS})
     if len(shared) > 1 and any(isinstance(n, ir.WaitCross) for n in ir.walk(kernel)):
         found[Row.PAIRING] = frozenset({Row.EVENT_POSITION})
-    if _sub_cores_differ(kernel):
+    if sub_cores_differ(kernel):
         found[Row.PARTICIPANTS] = frozenset({Row.PAIRING, Row.COUNTS})
     return found
 
@@ -88,17 +89,3 @@ def _shared(kernel: ir.Kernel) -> set[str]:
     both = spaces["cube"] & spaces["vector"]
     placed = {b.name for b in kernel.buffers if b.addresses is not None and b.space in both}
     return (touched["cube"] & touched["vector"]) | (placed & (touched["cube"] | touched["vector"]))
-
-
-def _sub_cores_differ(kernel: ir.Kernel) -> bool:
-    """Whether `sub` may decide more than which part of a buffer an operation touches, or UNICAST names a sub-core."""
-    pending: list[ir.Node] = list(kernel.body)
-    while pending:
-        node = pending.pop()
-        if isinstance(node, ir.Name) and node.id == "sub":
-            return True
-        if isinstance(node, (ir.SetCross, ir.WaitCross)) and node.mode == "UNICAST_BLOCK":
-            return True
-        if not isinstance(node, ir.DataOp):
-            pending += ir.children(node)
-    return False

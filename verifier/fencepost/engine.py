@@ -14,6 +14,7 @@ from fencepost import ir, prover
 from fencepost.applicability import applicable, relies_on
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
+from fencepost.mending import mended
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.model.target import TARGETS
@@ -156,8 +157,13 @@ def _decide(
             raise AssertionError(f"row {row.id} is proved, and a run refutes it: {told}")
         decision.decide(row, Verdict.REFUTED, told)
     open_rows = [row for row in rows if row not in decision.verdicts]
-    if prove and not single and open_rows and not (proof.proved or proof.reasons):
-        proof = prover.prove(compiled, open_rows, deadline)
+    told = ""
+    if prove and not single and open_rows and (outcome.facts or not (proof.proved or proof.reasons)):
+        whole = mended(compiled, outcome) if outcome.facts else None
+        if whole is not None:
+            proof, told = prover.prove(compile_kernel(whole.kernel), open_rows, deadline), f"; {whole.told}"
+        elif not (proof.proved or proof.reasons):
+            proof = prover.prove(compiled, open_rows, deadline)
     for row in open_rows:
         if proof.vacuous:
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
@@ -167,15 +173,15 @@ def _decide(
             reason = f"depends on row {' and row '.join(r.id for r in open_)}, not proved"
             decision.leave(row, reason, kernel.span)
         elif row in proof.proved:
-            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, proof.proved[row]))
+            decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, proof.proved[row] + told))
         else:
             reason = proof.reasons.get(row, "not proved for all values")
             decision.leave(row, f"{reason}; {_ran(compiled, outcome)}", kernel.span)
 
 
 def _unproved(needed: frozenset[Row], rows: Sequence[Row], proof: Proof) -> list[Row]:
-    """Those of the rows `needed` that apply and are not proved, in the order of the report."""
-    return [row for row in rows if row in needed and row not in proof.proved]
+    """Those of the rows `needed` that apply and may fail between the cores, in the order of the report."""
+    return [row for row in rows if row in needed and row not in proof.proved and row not in proof.between]
 
 
 def _replay(search: Search, proof: Proof) -> None:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from fencepost.facts import Fact
 from fencepost.findings import Undecided, Witness
+from fencepost.model.effects import Channel
 from fencepost.model.executor import Run
 from fencepost.model.functions import show
 from fencepost.model.shapes import Shape
@@ -48,7 +49,8 @@ class Outcome:
     """What a search saw.
 
     `tried` shapes ran, `clean` of them without a fault; `hung` is the smallest that does not end.  `exhausted` is True
-    if every shape of interest was run.  `undecided` says what the runs left open.
+    if every shape of interest was run.  `undecided` says what the runs left open.  `left` are the signals that
+    every run left at its end, with their numbers, if that was the same for all that ended.
     """
 
     facts: list[Seen] = field(default_factory=list)
@@ -59,6 +61,7 @@ class Outcome:
     exhausted: bool = False
     peaks: dict[str, int] = field(default_factory=dict)
     undecided: list[Undecided] = field(default_factory=list)
+    left: tuple[tuple[Channel, int], ...] = ()
 
     @property
     def boundary(self) -> dict[Kind, Shape]:

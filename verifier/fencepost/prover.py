@@ -7,11 +7,13 @@ closed forms ask a solver about ranks and counts.  Exploration goes first, close
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from fencepost import ir
+from fencepost.apart import lanes_apart, private
+from fencepost.applicability import SIX_POINTS
 from fencepost.findings import Row, Verdict
 from fencepost.model.functions import Point
 from fencepost.model.program import Compiled, compile_kernel
@@ -32,13 +34,15 @@ class Proof:
 
     `proved` maps a row to its evidence; a row that is neither there nor refuted is open, for the reason in `reasons`.
     `candidates` are values of parameters and unknown functions that may show a fault: replay them.  `vacuous`: no
-    values satisfy the assumes.
+    values satisfy the assumes.  `between` are rows that hold between the cores: what falsifies them, if anything does,
+    stays inside one core or is one signal too many at a time.
     """
 
     proved: dict[Row, str] = field(default_factory=dict)
     reasons: dict[Row, str] = field(default_factory=dict)
     candidates: list[tuple[dict[str, int], dict[Point, int]]] = field(default_factory=list)
     vacuous: bool = False
+    between: set[Row] = field(default_factory=set)
 
 
 def prepared(kernel: ir.Kernel) -> ir.Kernel:
@@ -59,26 +63,46 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     started = time.monotonic()
     left = max(0.0, deadline - started)
     explored = list(explorations(compiled, started + _SHARE * left, _FIRST))
-    _explored(rows, explored, proof)
+    _explored(compiled, rows, explored, proof)
     if proof.reasons:
         now = time.monotonic()
         _closed_forms(compiled, now + _SHARE * (deadline - now), proof)
     if proof.reasons and not explored[-1].closed and not proof.vacuous:
-        _explored(list(proof.reasons), list(explorations(compiled, deadline)), proof)
+        _explored(compiled, list(proof.reasons), list(explorations(compiled, deadline)), proof)
     return proof
 
 
-def _explored(rows: Sequence[Row], explored: list[Exploration], proof: Proof) -> None:
+def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploration], proof: Proof) -> None:
     """Take over what explorations showed about rows that are still open."""
     for exploration in explored:
         proof.candidates += [(trouble.values, {}) for trouble in exploration.troubles]
+    cores = [_between_cores(compiled, e) for e in explored]
+    proof.between = {row for row in SIX_POINTS if all(e.proves(row) for e in cores)}
+    lanes = [_between_lanes(compiled, e) for e in explored]
     for row in rows:
-        if all(e.proves(row) for e in explored):
+        if all(e.proves(row) for e in (lanes if row is Row.PARTICIPANTS else explored)):
             states = max(e.states for e in explored)
             proof.proved[row] = f"holds in all {states} relative states" if states else "every run is the same"
             proof.reasons.pop(row, None)
         else:
             proof.reasons[row] = _why(row, explored)
+
+
+def _between_lanes(compiled: Compiled, exploration: Exploration) -> Exploration:
+    """What an exploration says of the two sub-cores: where they cannot meet, an access without order is another's."""
+    apart = lanes_apart(compiled)
+    troubles = [t for t in exploration.troubles if not (t.fault[0] == "race" and t.fault[2] in apart)]
+    return replace(exploration, troubles=troubles)
+
+
+def _between_cores(compiled: Compiled, exploration: Exploration) -> Exploration:
+    """What an exploration says of signals and accesses between the cores."""
+    own = private(compiled)
+
+    def inner(fault: tuple[Hashable, ...]) -> bool:
+        return fault[0] in ("overflow", "mutex") or (fault[0] in ("race", "unwritten") and fault[2] in own)
+
+    return replace(exploration, troubles=[t for t in exploration.troubles if not inner(t.fault)])
 
 
 def explorations(compiled: Compiled, deadline: float, states: int = 20_000) -> Iterator[Exploration]:

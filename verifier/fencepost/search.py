@@ -24,6 +24,7 @@ from fencepost.diagnose.slots import swapped
 from fencepost.facts import Fact
 from fencepost.findings import Row, Severity, Undecided
 from fencepost.model.classes import Classes
+from fencepost.model.effects import Channel
 from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import Point
 from fencepost.model.inputs import units
@@ -64,6 +65,7 @@ class Search:
         self.finished = False
         self.peaks: dict[str, int] = {}
         self.undecided: list[Undecided] = []
+        self.left: set[tuple[tuple[Channel, int], ...]] = set()
         self.seen: list[Seen] = []
         self.causes = Causes()
         self.known: set[Hashable] = set()
@@ -310,6 +312,9 @@ class Search:
         for r in runs:
             for channel, peak in zip(r.channels, r.peak, strict=True):
                 self.peaks[str(channel)] = max(peak, self.peaks.get(str(channel), 0))
+        if not runs[0].blocked:
+            left = [(runs[0].channels[x.channel], len(x.ops)) for x in runs[0].leftovers]
+            self.left.add(tuple(sorted(left, key=str)))
         if self.tried == 1:
             for fact in (*static(self.compiled.kernel, runs[0]), *rings(runs[0])):
                 self._add(fact, shape, runs[0])
@@ -433,6 +438,7 @@ class Search:
             self.finished and not self.too_long,
             dict(self.peaks),
             list(self.undecided),
+            next(iter(self.left)) if len(self.left) == 1 else (),
         )
 
     def _is_boundary(self, seen: Seen) -> bool:

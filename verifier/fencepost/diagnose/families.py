@@ -48,7 +48,7 @@ class Families:
 
     def _use(self, stmt: ir.SetCross | ir.WaitCross | ir.SyncSrc | ir.SyncDst, core: ir.Core) -> None:
         kind, direction = _direction(stmt, core)
-        keys = [(kind, direction, i % 16 if kind == "cross" else i) for i in self._values(stmt.id) or ()]
+        keys = [(kind, direction, i % 16 if kind == "cross" else i) for i in self.values(stmt.id) or ()]
         for key in keys:
             self._parent.setdefault(key, key)
             self._parent[self._root(key)] = self._root(keys[0])
@@ -89,7 +89,7 @@ class Families:
             return frozenset(range(_MOST + 1))
         return frozenset(trips[: _MOST + 1])
 
-    def _values(self, expr: ir.Expr, inside: tuple[str, ...] = ()) -> frozenset[int] | None:
+    def values(self, expr: ir.Expr, inside: tuple[str, ...] = ()) -> frozenset[int] | None:
         """The values that an expression can take, or None if they cannot be told from the text."""
         found = self._evaluate(expr, inside)
         return None if found is None or len(found) > _MOST else found
@@ -101,33 +101,33 @@ class Families:
             case ir.Name(id="sub"):
                 return frozenset({0, 1})
             case ir.Name(id=name) if name in self._compiled.scalars:
-                return self._values(self._compiled.scalars[name], inside)
+                return self.values(self._compiled.scalars[name], inside)
             case ir.Name(id=name) if name in self._bindings and name not in inside:
                 parts = [
-                    b if isinstance(b, frozenset) else self._values(b, (*inside, name)) for b in self._bindings[name]
+                    b if isinstance(b, frozenset) else self.values(b, (*inside, name)) for b in self._bindings[name]
                 ]
                 return _union(parts)
             case ir.Item(name=name, index=index):
                 elements = self._compiled.tuples[name]
-                indices = self._values(index, inside)
+                indices = self.values(index, inside)
                 chosen = [e for i, e in enumerate(elements) if indices is None or i in indices]
-                return _union([self._values(e, inside) for e in chosen])
+                return _union([self.values(e, inside) for e in chosen])
             case ir.Unary(op="-", operand=operand):
-                values = self._values(operand, inside)
+                values = self.values(operand, inside)
                 return None if values is None else frozenset(-v for v in values)
             case ir.Binary(op="%", left=left, right=right):
-                a, b = self._values(left, inside), self._values(right, inside)
+                a, b = self.values(left, inside), self.values(right, inside)
                 if b is None or min(b, default=0) <= 0:
                     return None
                 return frozenset(range(min(max(b), _MOST + 1))) if a is None else frozenset(x % y for x in a for y in b)
             case ir.Binary(op="+" | "-" | "*" as op, left=left, right=right):
-                a, b = self._values(left, inside), self._values(right, inside)
+                a, b = self.values(left, inside), self.values(right, inside)
                 if a is None or b is None:
                     return None
                 apply = {"+": int.__add__, "-": int.__sub__, "*": int.__mul__}[op]
                 return frozenset(apply(x, y) for x in a for y in b)
             case ir.Choose(then=then, other=other):
-                return _union([self._values(then, inside), self._values(other, inside)])
+                return _union([self.values(then, inside), self.values(other, inside)])
         return None
 
 

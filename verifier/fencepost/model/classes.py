@@ -18,7 +18,10 @@ _EXPRESSIONS = get_args(ir.Expr)
 
 
 class Classes:
-    """The values of one kernel's parameters, up to what its runs can tell apart."""
+    """The values of one kernel's parameters, up to what its runs can tell apart.
+
+    `any`: whether the parameters make a difference at all.
+    """
 
     def __init__(self, compiled: Compiled) -> None:
         self._compiled = compiled
@@ -28,6 +31,7 @@ class Classes:
         found = dict.fromkeys(self._parts(list(compiled.kernel.body)))
         for elements in compiled.tuples.values():
             found.update(dict.fromkeys(self._parts(list(elements))))
+        self.any = bool(found)
         parts = [self._translator.text(e) for e in found]
         self._evaluate: Callable[..., Any] = as_function("(" + "".join(f"{p}, " for p in parts) + ")")
 
@@ -35,6 +39,15 @@ class Classes:
         """What all values that give the same run have in common (the unknown functions being the same)."""
         evaluator = Evaluator("", FunctionTable(), self._translator.nodes)
         return self._evaluate(values, evaluator), tuple((k, f.value) for k, f in evaluator.faults.items())
+
+    def settled(self, expr: ir.Expr) -> bool:
+        """Whether nothing but parameters and constants decides the value of an expression."""
+        return self._judge(expr)[0]
+
+    def value(self, expr: ir.Expr, values: tuple[int, ...]) -> int:
+        """The value of a settled expression."""
+        translator = Translator(self._compiled, self._translator.names, {})
+        return int(as_function(translator.text(expr))(values, Evaluator("", FunctionTable(), translator.nodes)))
 
     def _parts(self, roots: list[ir.Node]) -> Iterator[ir.Expr]:
         """The largest expressions of the text that are made of parameters, at least one, and constants."""
