@@ -65,6 +65,8 @@ def faults(result: Run) -> Iterator[Fault]:
             yield "leftover", _rows(Row.PAIRING)
     if any(sets != waits for sets, waits in _issued(result).values()):
         yield "counts", _rows(Row.COUNTS)
+    if any(pushes != pops for pushes, pops in _messages(result).values()):
+        yield "message counts", _rows(Row.FIFO)
     if result.overflows:
         yield "overflow", _rows(Row.COUNTS)
     if result.mutex_faults:
@@ -88,6 +90,18 @@ def _issued(result: Run) -> dict[int, tuple[int, int]]:
                 for channel in channels:
                     sets, waits = found.get(channel, (0, 0))
                     found[channel] = (sets + (way == 0), waits + (way == 1))
+    return found
+
+
+def _messages(result: Run) -> dict[tuple[int, int], tuple[int, int]]:
+    """Pushes and pops per ring and lane that the agents issue, executed or not."""
+    found: dict[tuple[int, int], tuple[int, int]] = {}
+    for ops in result.issued.values():
+        for op in ops:
+            for key in op.effect.rings if isinstance(op.effect.stmt, (ir.Push, ir.Pop)) else ():
+                pushes, pops = found.get(key, (0, 0))
+                push = isinstance(op.effect.stmt, ir.Push)
+                found[key] = (pushes + push, pops + (not push))
     return found
 
 
