@@ -31,6 +31,7 @@ from fencepost.translation import compare
 from fencepost.verdicts import overall
 
 _CANDIDATES = 8  # of the prover, replayed per kernel
+_RESERVE = 2.0  # seconds kept for runs of more shapes, should the proof not succeed
 
 
 @dataclass(slots=True)
@@ -145,7 +146,8 @@ def _decide(
     single = not compiled.parameters and not uses_functions(kernel)
     proof = Proof()
     if prove and not single and outcome.tried and not outcome.facts:
-        proof = prover.prove(compiled, rows, deadline)  # nearly always the end of it: no need to run more shapes
+        # nearly always the end of it: no need to run more shapes
+        proof = prover.prove(compiled, rows, deadline - min(_RESERVE, 0.15 * (deadline - time.monotonic())))
         _replay(search, proof)
     if not (single and outcome.exhausted) and len(proof.proved) < len(rows):
         outcome = search.full()
