@@ -298,3 +298,75 @@ def test_schedules_that_are_too_many_are_undecided(monkeypatch: pytest.MonkeyPat
     (left,) = outcome.undecided
     assert left.row is Row.PAIRING and "too many to explore" in left.reason
     assert [s.fact.severity.value for s in outcome.facts if s.fact.severity] == ["warning"]
+
+
+# ------------------------------------------------------------------------------------------------ real sizes
+
+
+def test_smallest_values_in_units_of_several_parameters() -> None:
+    text = """
+        kernel tiles(rows, cols, cores):
+            assume rows >= 0
+            assume cols >= 0
+            assume cores >= 1
+            row_tiles = (rows + 127) // 128
+            col_tiles = (cols + 127) // 128
+
+            section cube:
+                mine = max(row_tiles - block + cores - 1, 0) // cores
+                for i in range(mine):
+                    for j in range(col_tiles):
+                        matmul a <- b @ M
+                        if {when}:
+                            set_cross_core 0 @ FIX
+    """
+    found = {
+        when: set(witnesses(search(text.format(when=when)).run()).values())
+        for when in ("i == 0 and j == 1", "i == 2 and j == 1", "i == 1")
+    }
+    assert found == {
+        "i == 0 and j == 1": {"rows = 1, cols = 129, cores = 1, block = 0"},
+        "i == 2 and j == 1": {"rows = 257, cols = 129, cores = 1, block = 0"},
+        "i == 1": {"rows = 129, cols = 1, cores = 1, block = 0"},
+    }
+
+
+def test_function_values_are_made_small_too() -> None:
+    text = """
+        kernel work(n):
+            assume n >= 1
+
+            section cube:
+                for w in range(work_ranges(block * 2), work_ranges(block * 2 + 1)):
+                    tiles = max(length(max(w, 0) // n) + 127, 0) // 128
+                    for t in range(tiles):
+                        matmul a <- b @ M
+                        if t == 1:
+                            set_cross_core 0 @ FIX
+    """
+    (witness,) = set(witnesses(search(text).run()).values())
+    assert witness == "n = 1, block = 0, length(1) = 129, work_ranges(0) = 1, work_ranges(1) = 2"
+
+
+def test_search_ends_when_nothing_new_is_seen() -> None:
+    text = """
+        kernel always(a, b, c):
+            assume a >= 0 and b >= 0 and c >= 0
+
+            section cube:
+                set_cross_core 0 @ FIX
+                for i in range(a):
+                    for j in range(b):
+                        for k in range(c):
+                            matmul x <- y @ M
+    """
+    one = search(text)
+    outcome = one.run()
+    assert witnesses(outcome) == {"302": "a = 0, b = 0, c = 0", "401": "a = 0, b = 0, c = 0"}
+    assert one.spent["search"] < 100_000 and not outcome.exhausted
+
+
+def test_search_ends_at_its_deadline() -> None:
+    result = read(dedent(SENDS), "k.kir")
+    late = Search(compile_kernel(result.kernels[0]), time.monotonic() - 1)
+    assert late.run().tried == 0
