@@ -152,3 +152,26 @@ def test_pipes_of_one_core_say_nothing_about_slots_and_sub_cores() -> None:
     assert verdicts(FLAG.format(out="other")) == {
         "1": "proved", "2": "refuted", "3": "proved", "4": "proved", "5": "proved", "6": "proved",
     }  # fmt: skip
+
+
+def test_an_id_out_of_range_leaves_the_other_rows_decided() -> None:
+    text = """
+        kernel barrier_of_sub_cores(slot, on):
+            assume 0 <= on <= 1
+            IDS = (0, 1)
+            buffer g in GM
+
+            section vector:
+                if sub == 0:
+                    store g <- x @ MTE3
+                if on == 1:
+                    set_cross_core IDS[slot] @ MTE3 mode = INTER_SUBBLOCK
+                    wait_cross_core IDS[slot] @ MTE2 mode = INTER_SUBBLOCK
+                if sub == 1:
+                    load y <- g @ MTE2
+    """
+    assert verdicts(text) == {
+        "1": "refuted", "2": "refuted", "3": "proved", "4": "proved", "5": "proved", "6": "refuted",
+    }  # fmt: skip
+    (outside,) = [f for f in report(text).findings if f.code == "101"]
+    assert [place.message.split(":")[0] for place in outside.related] == ["likewise"]

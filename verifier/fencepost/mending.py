@@ -1,8 +1,8 @@
 """Mending: what is a kernel like without a fault that is known, so that the rest can be proved?
 
 A kernel that leaves signals is continued by the waits that it lacks; a kernel that hangs where a loop makes no trip is
-looked at where the loops do.  Nothing that the original executes is changed, so what holds for the mended kernel holds
-for every run of the original as far as it goes.
+looked at where the loops do; an id that may be out of range is what the executor takes instead.  Nothing that the
+original executes is changed, so what holds for the mended kernel holds for every run of the original as far as it goes.
 """
 
 from __future__ import annotations
@@ -33,13 +33,19 @@ class Mended:
 
 
 def mended(compiled: Compiled, outcome: Outcome) -> Mended | None:
-    """The kernel without the hang and the leftovers that its runs show; None if it cannot be mended in these ways."""
+    """The kernel without the hang, leftovers and bad ids of its runs; None if it cannot be mended in these ways."""
     kernel, told = compiled.kernel, []
     if outcome.hung is not None:
         busy = running(compiled, outcome.hung.values)
         if busy is None:
             return None
         kernel, told = busy.kernel, [busy.told]
+    wild = [seen.fact for seen in outcome.facts if seen.fact.code == "101"]
+    outside = {span for fact in wild for span in (fact.span, *(place.span for place in fact.related))}
+    limited = bounded(compiled, kernel, outside)
+    if limited != kernel:
+        kernel = limited
+        told.append("ids outside a tuple taken as 0")
     if outcome.left:
         kept = drained(compiled, kernel, dict(outcome.left))
         if kept is None:
@@ -92,6 +98,24 @@ def _waits(kernel: ir.Kernel, core: ir.Core) -> Iterator[ir.WaitCross]:
     for item in kernel.body:
         if not isinstance(item, ir.Section) or item.core == core:
             yield from (n for n in ir.walk(item) if isinstance(n, ir.WaitCross))
+
+
+# ------------------------------------------------------------------------------------------------ ids out of range
+
+
+def bounded(compiled: Compiled, kernel: ir.Kernel, outside: set[ir.Span]) -> ir.Kernel:
+    """The kernel with the elements of tuples at the places `outside` chosen by cases: 0 where there is no element."""
+
+    def change(node: ir.Node) -> ir.Node:
+        if not isinstance(node, ir.Item) or node.span not in outside:
+            return node
+        chosen: ir.Expr = ir.Int(0, span=node.span)
+        for number, element in reversed(list(enumerate(compiled.tuples[node.name]))):
+            here = ir.Compare(node.index, (("==", ir.Int(number)),), span=node.span)
+            chosen = ir.Choose(here, element, chosen, span=node.span)
+        return chosen
+
+    return replace(kernel, body=tuple(rebuild(item, change) for item in kernel.body))  # type: ignore[misc]
 
 
 # ------------------------------------------------------------------------------------------------ hangs without trips
@@ -274,4 +298,4 @@ def _above_zero(name: str) -> ir.Expr:
     return ir.Compare(ir.Name(name), ((">=", ir.Int(1)),))
 
 
-__all__ = ["Mended", "drained", "mended", "running"]
+__all__ = ["Mended", "bounded", "drained", "mended", "running"]

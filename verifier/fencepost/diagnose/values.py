@@ -53,13 +53,15 @@ def values(case: Case) -> Iterator[Fact]:
 
 
 def _together(found: Iterable[BadValue]) -> list[list[BadValue]]:
-    """Bad values by place; negative operands that are computed from the same names are one mistake."""
+    """Bad values by place; negative operands of the same names, and one index of one tuple, are one mistake."""
     groups: dict[Hashable, list[BadValue]] = {}
     for bad in found:
         key: Hashable = (bad.kind, bad.span)
         if bad.kind == "negative" and isinstance(bad.node, ir.Binary):
             names = frozenset(n.id for n in ir.walk(bad.node.left) if isinstance(n, ir.Name))
             key = names or key
+        elif bad.kind == "index" and isinstance(bad.node, ir.Item):
+            key = (bad.node.name, bad.node.index)
         groups.setdefault(key, []).append(bad)
     return list(groups.values())
 
