@@ -130,3 +130,15 @@ def test_formats(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert data["steady"]["rounds"] == 2 and data["notes"] == []
     assert main(["plan", str(file), "-p", "n=-3"]) == 2
     assert "no run of scores with n = -3" in capsys.readouterr().err
+
+
+def test_a_very_deep_pipeline_is_not_written_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "deep.kir"
+    file.write_text(
+        "kernel deep(n):\n    assume n >= 0\n    buffer x in Mat\n"
+        "    for k in pipelined(0, n, stage = (0, 1000000), order = (0, 1)):\n"
+        "        load x <- A @ MTE2 at (k)\n        store B <- x @ MTE3 at (k)\n"
+    )
+    for verb in (["plan"], ["lower"], ["run", "-p", "n=3"]):
+        main([verb[0], str(file), *verb[1:]])
+        assert "has depth 1000001, more than is shown (256)" in capsys.readouterr().out

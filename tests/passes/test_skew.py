@@ -258,6 +258,17 @@ def test_deep_nesting_is_an_error_and_deep_expressions_are_not() -> None:
     assert Skew().run(cube(pipeline(body, 4, 2))).loops[0].action == "skewed"
 
 
+def test_a_skew_too_long_to_be_written_is_an_error() -> None:
+    body = (op("make", "s"), ir.Push("s", "vector"), ir.Pop("p", "vector"), op("store", None, "p"))
+    with pytest.raises(SkewError, match="makes 400,000 statements"):
+        Skew().run(cube(pipeline(body, 1_000_000, 50_001)))
+    assert Skew(max_depth=10).run(cube(pipeline(body, 1_000_000, 50_001))).loops[0].depth == 10
+    for level in range(60):  # a loop around a skewed one is skewed as well, and doubles it
+        body = (replace(pipeline(body, 2, 2), var=f"i{level}"),)
+    with pytest.raises(SkewError, match="statements of this loop"):
+        Skew().run(cube(*body))
+
+
 # ------------------------------------------------------------------------------------------------ random bodies
 
 SCALARS, TILES = ("a", "b"), ("s", "t", "u")

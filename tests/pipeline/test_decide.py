@@ -116,6 +116,18 @@ def test_late_difference() -> None:
     assert decide(plan).verdict is Verdict.PROVED
 
 
+def test_very_deep_loops_are_decided_by_their_dependences_alone() -> None:
+    here = At(Sequence.linear(1, 0))
+    wide = (Buffer("A", False, None), Buffer("C", False, None), Buffer("s", True))
+    load = Statement("load", (Access("A", here),), (Access("s"),))
+    store = Statement("store", (Access("s"),), (Access("C", here),))
+    deep = _plan(load, store, stage=(0, 1_000_000), order=(0, 1), buffers=wide)
+    assert decide(deep).verdict is Verdict.PROVED
+    back = Statement("store", (Access("s"),), (Access("A", At(Sequence.linear(1, 1))),))
+    wrong = _plan(load, back, stage=(0, 1_000_000), order=(0, 1), buffers=wide)
+    assert decide(wrong).verdict is Verdict.UNKNOWN
+
+
 def test_sequences() -> None:
     """Slot arithmetic agrees with Python's."""
     for scale in (-3, -1, 0, 1, 2, 5):

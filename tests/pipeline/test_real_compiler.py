@@ -73,7 +73,7 @@ def source(loop: Loop, trips: int) -> str:
         for b in loop.buffers
         if b.local
     ]
-    notes = ", ".join(f"{key!r}: {list(value) if isinstance(value, tuple) else value}" for key, value in _notes(loop))
+    notes = ", ".join(f"{key!r}: {_literal(value)}" for key, value in _notes(loop))
     lines.append(f"        for i in T.serial({start}, {start + trips}, annotations={{{notes}}}):")
     for number, statement in enumerate(loop.statements):
         lines += [f"            {text}" for text in _statement(loop, number, statement)]
@@ -91,6 +91,11 @@ def _notes(loop: Loop) -> list[tuple[str, Any]]:
         ("software_pipeline_async_producer_groups", notes.async_producer_groups),
     ]
     return [(key, value) for key, value in pairs if value is not None]
+
+
+def _literal(value: int | tuple[int, ...]) -> str:
+    """Lists as they are; a number as an integer of the compiler, which does not see a plain one."""
+    return str(list(value)) if isinstance(value, tuple) else f"T.int32({value})"
 
 
 def _statement(loop: Loop, number: int, statement: Statement) -> list[str]:

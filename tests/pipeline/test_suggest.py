@@ -86,6 +86,18 @@ def test_right_annotation() -> None:
     assert suggest(_loop(*LOADS, MULTIPLY, STORE, notes=Annotations((0, 0, 1, 1), (0, 1, 2, 3)))) is None
 
 
+def test_a_bind_that_is_scheduled_settles_the_depth() -> None:
+    """Its uses are out of its scope wherever the loop is taken apart: only one stage for all is right."""
+    bind = Statement("bind", (Access("s"),), bind="b")
+    use = Statement("use", (), (Access("C", HERE),), uses=("b",))
+    found = suggest(_loop(LOADS[0], bind, use, notes=Annotations((0, 1, 1), (0, 1, 2))))
+    assert found is not None and len(set(found.stage)) == 1
+
+
+def test_very_deep_loops_get_no_suggestion() -> None:
+    assert suggest(_loop(*LOADS, MULTIPLY, STORE, notes=Annotations((0, 1_000_000, 0, 1), (0, 1, 2, 3)))) is None
+
+
 def test_suggestions_are_accepted() -> None:
     loop = _loop(*LOADS, MULTIPLY, STORE, notes=Annotations((0, 0, 2), (0, 1, 2)))
     found = suggest(loop)

@@ -22,7 +22,7 @@ from fencepost.passes.blocks import Blocks
 from fencepost.passes.decisive import Decisive
 from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
-from fencepost.prove.explore import Exploration, explore
+from fencepost.prove.explore import Exploration, Trouble, explore
 
 _FIRST = 2_000  # relative states of a first exploration: most kernels need less by far
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
@@ -76,8 +76,9 @@ def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploratio
     """Take over what explorations showed about rows that are still open."""
     for exploration in explored:
         proof.candidates += [(trouble.values, {}) for trouble in exploration.troubles]
+    explored = [_counting(compiled, e) for e in explored]
     cores = [_between_cores(compiled, e) for e in explored]
-    proof.between = {row for row in SIX_POINTS if all(e.proves(row) for e in cores)}
+    proof.between |= {row for row in SIX_POINTS if all(e.proves(row) for e in cores)}
     lanes = [_between_lanes(compiled, e) for e in explored]
     for row in rows:
         if all(e.proves(row) for e in (lanes if row is Row.PARTICIPANTS else explored)):
@@ -86,6 +87,13 @@ def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploratio
             proof.reasons.pop(row, None)
         else:
             proof.reasons[row] = _why(row, explored)
+
+
+def _counting(compiled: Compiled, exploration: Exploration) -> Exploration:
+    """What an exploration says if it lost count of signals: those beyond the capacity of an event are not followed."""
+    if all(peak <= compiled.target.capacity for peak in exploration.peaks.values()):
+        return exploration
+    return replace(exploration, troubles=[*exploration.troubles, Trouble(("more signals than are counted",), {})])
 
 
 def _between_lanes(compiled: Compiled, exploration: Exploration) -> Exploration:

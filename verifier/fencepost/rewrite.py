@@ -110,9 +110,10 @@ def copy(stmt: ir.Stmt, values: Mapping[str, ir.Expr], renamed: Mapping[str, str
 
     `renamed` covers definitions and uses.  No name of `values` may be defined inside the statement.
     """
-    reads: dict[str, ir.Expr] = {old: ir.Name(name) for old, name in renamed.items()}
-    reads.update(values)
+    return _copied(stmt, {**{old: ir.Name(name) for old, name in renamed.items()}, **values}, renamed)
 
+
+def _copied(stmt: ir.Stmt, reads: Mapping[str, ir.Expr], renamed: Mapping[str, str]) -> ir.Stmt:
     def name(old: str) -> str:
         return renamed.get(old, old)
 
@@ -120,7 +121,7 @@ def copy(stmt: ir.Stmt, values: Mapping[str, ir.Expr], renamed: Mapping[str, str
         return substitute(old, reads)
 
     def body(stmts: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-        return tuple(copy(s, values, renamed) for s in stmts)
+        return tuple(_copied(s, reads, renamed) for s in stmts)
 
     def access(old: ir.Access) -> ir.Access:
         return replace(substitute(old, reads), name=name(old.name))

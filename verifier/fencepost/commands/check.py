@@ -148,7 +148,8 @@ def _before(args: argparse.Namespace) -> tuple[Kernel, ...]:
             raise UsageError(f"--before: {source.file}: {source.message}")
         result = read(source).result
         for error in result.errors:
-            raise UsageError(f"--before: {error.file}:{error.line}:{error.column}: {error.message}")
+            place = f"{error.file}:{error.line}:{error.column}" if error.line else error.file
+            raise UsageError(f"--before: {place}: {error.message}")
         found += result.kernels
     return tuple(found)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fencepost import ir
 
 _MOST = 64  # trips of a loop whose steps are shown
+_DEEPEST = 256  # depth of a loop that is shown
 
 
 def programs(kernel: ir.Kernel) -> Iterator[str]:
@@ -21,6 +22,10 @@ def programs(kernel: ir.Kernel) -> Iterator[str]:
         plan = plan_of(loop, kernel)
         if plan is None:
             yield f"line {loop.span.line}: the loop over {loop.var} is not pipelined (`check` says why)"
+            continue
+        if plan.depth > _DEEPEST:
+            head = f"line {loop.span.line}: the loop over {loop.var}"
+            yield f"{head} has depth {plan.depth}, more than is shown ({_DEEPEST})"
             continue
         yield f"line {loop.span.line}: the loop over {loop.var}, pipelined at depth {plan.depth}:"
         yield from ("    " + line for line in program_text(plan, "trips").splitlines())
@@ -40,6 +45,8 @@ def steps(kernel: ir.Kernel, values: Mapping[str, int]) -> Iterator[str]:
             yield f"{head}: its trips depend on more than the parameters"
         elif trips > _MOST:
             yield f"{head}: {trips} trips, more than are shown ({_MOST})"
+        elif plan.depth > _DEEPEST:
+            yield f"{head} has depth {plan.depth}, more than is shown ({_DEEPEST})"
         else:
             count = f"{trips} trip{'' if trips == 1 else 's'}"
             yield f"{head}, {count} at depth {plan.depth} (iteration of each statement):"

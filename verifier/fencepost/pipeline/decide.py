@@ -25,6 +25,9 @@ from fencepost.pipeline.unknowns import few_trips_undecided, settled, unknown_pa
 _MAX_RUN = 20_000
 """Statements that a single run for a witness may execute."""
 
+_MAX_DEPTH = 500
+"""Depth of a loop that is explored; the dependence test alone decides deeper ones."""
+
 _MAX_INVARIANTS = 4
 
 _TABLES: tuple[tuple[int | None, int], ...] = ((None, 1), (None, 0), (0, 1), (1, 1), (2, 1), (0, 1 << 30))
@@ -94,8 +97,12 @@ def _by_cases(plan: Plan, trips: Trips, invariants: list[Opaque]) -> Decision:
 def _decide(plan: Plan, trips: Trips) -> Decision:
     only = trips.only()
     lost = lost_order(plan)
-    ahead = horizon(plan)
     waits = any(slot.is_async for slot in plan.slots)
+    if plan.depth > _MAX_DEPTH:
+        if lost is None and not waits and not repeats(plan):
+            return Decision(Verdict.PROVED, _DEPENDENCES)
+        return Decision(Verdict.UNKNOWN, f"the depth is {plan.depth}; loops deeper than {_MAX_DEPTH} are not run")
+    ahead = horizon(plan)
     if isinstance(ahead, Horizon):
         if only is not None and (only + plan.depth) * len(plan.slots) <= _MAX_RUN:
             return _single(plan, trips, only)

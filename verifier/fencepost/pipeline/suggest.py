@@ -26,6 +26,7 @@ from fencepost.prove.solver import check
 _MAX_PROPOSALS = 25
 _MAX_STATEMENTS = 24
 _MAX_FAILING = 4
+_MAX_STAGE = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ def suggest(loop: Loop, trips: Trips = ANY_TRIPS) -> Suggestion | None:
         return None
     stages, orders = (_aligned(loop, scheduled, entries) for entries in (notes.stage, notes.order))
     depth = max((s for s in stages if s is not None), default=1)
+    if depth > _MAX_STAGE:
+        return None
     question = _Question(loop, scheduled, stages, orders, max(depth, 0))
     question.remember(written)
     return question.answer(trips)

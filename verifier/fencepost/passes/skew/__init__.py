@@ -24,6 +24,9 @@ Action: TypeAlias = Literal["skewed", "grouped", "demoted", "left"]
 MAX_NESTING = 100
 """How deep statements may nest; deeper text is refused with a message."""
 
+MAX_STATEMENTS = 20_000
+"""How many statements one loop may become; what would be longer is refused with a message."""
+
 
 class SkewError(ValueError):
     """The kernel cannot be skewed at all; `span` says where the mistake stands."""
@@ -105,7 +108,8 @@ class Skew:
         """Skew every cross-core pipeline loop of `kernel` that can be, and demote the others.
 
         Raises `SkewError` for a stage that is not a positive constant, a cross-core loop with a step that is not
-        constant or zero, and for statements nested deeper than `MAX_NESTING`.
+        constant or zero, for statements nested deeper than `MAX_NESTING`, and for a loop that would become more than
+        `MAX_STATEMENTS` statements.
         """
         return _Rewriter(kernel, self).run()
 
@@ -230,8 +234,31 @@ class _Rewriter:
             return (replace(loop, stage=None),)
 
         schedule = Schedule(start, step, trip, depth_for(stage, trip, self.options.max_depth))
+        length = 2 * schedule.depth * _statements([loop.body[i] for i in (*halves.produce, *halves.consume)])
+        if length > MAX_STATEMENTS:
+            raise SkewError(
+                f"the skew at depth {schedule.depth} makes {length:,} statements of this loop, more than "
+                f"{MAX_STATEMENTS:,}; a smaller stage makes fewer copies of its body",
+                loop.span,
+            )
         outcome("skewed", trip=trip, halves=halves, schedule=schedule)
         return emit(loop, halves, schedule, live, self.flows, self.new)
+
+
+def _statements(body: Sequence[ir.Stmt]) -> int:
+    """How many statements there are, nested ones included."""
+    count, stack = 0, list(body)
+    while stack:
+        count += 1
+        match stack.pop():
+            case ir.If(branches=branches, orelse=orelse):
+                stack += [s for _, arm in branches for s in arm]
+                stack += orelse
+            case ir.For(body=inner) | ir.Pipelined(body=inner):
+                stack += inner
+            case _:
+                pass
+    return count
 
 
 def _check_nesting(kernel: ir.Kernel) -> None:
