@@ -2,6 +2,7 @@
 
     python benchmarks/public_kernels.py ROOT                   # a checkout of hicann/pypto
     python benchmarks/public_kernels.py ROOT --only preload --timeout 20 --markdown
+    python benchmarks/public_kernels.py ROOT --write           # and record it in benchmarks/public_kernels.md
 
 ROOT holds python/tests/st/pypto_pro/frontend.  The kernels are those with set_cross_core or wait_cross_core, and those
 that the framework pipelines.  Each file is checked in a process of its own.  "decided" counts the rows that are proved
@@ -110,7 +111,7 @@ def _largest(pattern: str, text: str) -> str:
     return str(max(numbers)) if numbers else "-"
 
 
-def table(root: Path, only: str, timeout: float, jobs: int) -> Iterator[Line]:
+def checked(root: Path, only: str, timeout: float, jobs: int) -> Iterator[Line]:
     """The rows of all files, in their order."""
     chosen = [path for path in files(root) if only in str(path)]
     with multiprocessing.get_context("spawn").Pool(jobs, maxtasksperchild=1) as pool:
@@ -125,18 +126,25 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=20.0, help="seconds per kernel")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument("--write", action="store_true", help="record the table in benchmarks/public_kernels.md")
     options = parser.parse_args()
     started = time.monotonic()
-    found = list(table(options.root, options.only, options.timeout, options.jobs))
-    style = "pipe" if options.markdown else "plain"
-    print(tabulate([one.cells for one in found], HEADS, tablefmt=style, disable_numparse=True))
+    found = list(checked(options.root, options.only, options.timeout, options.jobs))
     whole = sum(one.decided == one.rows for one in found)
     seconds = [one.seconds for one in found] or [0.0]
-    print(
-        f"\n{len(found)} kernels, every row decided in {whole}; processor seconds: median"
+    told = (
+        f"{len(found)} kernels, every row decided in {whole}; processor seconds: median"
         f" {statistics.median(seconds):.2f}, worst {max(seconds):.1f}, sum {sum(seconds):.0f};"
-        f" by the clock {time.monotonic() - started:.0f} s with {options.jobs} process(es)"
+        f" by the clock {time.monotonic() - started:.0f} s with {options.jobs} process(es),"
+        f" at most {options.timeout:g} s a kernel"
     )
+    cells = [one.cells for one in found]
+    style = "pipe" if options.markdown else "plain"
+    print(tabulate(cells, HEADS, tablefmt=style, disable_numparse=True), told, sep="\n\n")
+    if options.write:
+        rows = tabulate(cells, HEADS, tablefmt="pipe", disable_numparse=True)
+        text = f"# The public kernels, one row a kernel\n\nMade by `benchmarks/public_kernels.py`. {told}.\n\n{rows}\n"
+        (REPOSITORY / "benchmarks" / "public_kernels.md").write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -175,3 +175,22 @@ def test_an_id_out_of_range_leaves_the_other_rows_decided() -> None:
     }  # fmt: skip
     (outside,) = [f for f in report(text).findings if f.code == "101"]
     assert [place.message.split(":")[0] for place in outside.related] == ["likewise"]
+
+
+def test_more_signals_than_are_counted_prove_nothing() -> None:
+    text = """
+        kernel many(m):
+            assume m >= 0
+
+            section cube:
+                for i in range(m // 128):
+                    set_cross_core 0 @ FIX
+                set_cross_core 1 @ FIX
+
+            section vector:
+                wait_cross_core 1 @ V
+                for i in range(min(m // 128, 16)):
+                    wait_cross_core 0 @ V
+    """
+    found = {f.code: str(f.witness) for f in report(text).findings}
+    assert found == {"302": "m = 2176", "401": "m = 2176", "402": "m = 2048"}
