@@ -139,7 +139,7 @@ def running(compiled: Compiled, hung: tuple[int, ...]) -> Mended | None:
     for number, (trips, loops) in enumerate(idle.items()):
         kernel = _positive(kernel, trips, f"trips_{number}")
         told.append(f"the loop in line {loops[0].span.line} goes round")
-    return Mended(kernel, f"proved where {' and '.join(told)}; elsewhere all runs are one, and it was looked at")
+    return Mended(kernel, f"proved where {' and '.join(told)}; elsewhere all runs are one, which was looked at")
 
 
 def _loops(compiled: Compiled) -> Iterator[tuple[ir.For, ir.Expr]]:
