@@ -139,3 +139,23 @@ def test_a_release_is_known_from_runs_with_trips(search: Searcher) -> None:
         """
     )
     assert codes(outcome) == ["206", "302", "401"]
+
+
+def test_a_race_of_two_buffers_names_both(search: Searcher) -> None:
+    outcome = search(
+        """
+        kernel phases(n):
+            assume n >= 0
+            buffer scales in Vec at 0 size 64 mutex (1)
+            buffer scores in Vec at 0 size 64 mutex (2)
+
+            section vector:
+                for t in range(n):
+                    load scales <- k @ MTE2
+                    cast f <- scales @ V
+                    load scores <- s @ MTE2
+                    sum o <- scores @ V
+        """
+    )
+    messages = [f.message for f in refutation(outcome).findings]
+    assert messages and all("(the same memory as " in m for m in messages)

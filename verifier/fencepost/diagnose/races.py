@@ -73,7 +73,7 @@ def _group_facts(case: Case, key: Hashable, members: list[Race]) -> Iterator[Fac
     race = members[0]
     first, second, buffer = race.first, race.second, race.touched.access.name
     faults: Signature = frozenset(race_fault(r.first.stmt, r.second.stmt) for r in members)
-    where = (("buffer", buffer), ("slot", str(race.touched.slot)))
+    where = (("buffer", _named(race)), ("slot", str(race.touched.slot)))
     both = (*where, ("first", describe(first)), ("second", describe(second)), ("agent", first.effect.agent))
     places = (related(first, "the other access"), *_more(members, first, second))
     operations = (at(first), at(second))
@@ -103,6 +103,12 @@ def _group_facts(case: Case, key: Hashable, members: list[Race]) -> Iterator[Fac
         note = Related(found.sync.span, f"without it the accesses are in order: {statement(found.sync)}")
         fact = replace(fact, related=(*fact.related, note))
     yield fact
+
+
+def _named(race: Race) -> str:
+    """The buffer of a race; both of them if two share memory."""
+    name, other = race.touched.access.name, race.first_touched.access.name
+    return name if name == other else f"{name} (the same memory as {other})"
 
 
 def _consequences(case: Case, race: Race, faults: Signature, cause: Hashable) -> None:
