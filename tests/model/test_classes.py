@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from fencepost.frontends.kir import read
 from fencepost.model.classes import Classes
 from fencepost.model.executor import run
+from fencepost.model.functions import FunctionTable
+from fencepost.model.inputs import function_units
 from fencepost.model.program import Compiled, compile_kernel
 
 TILES = """
@@ -75,3 +77,19 @@ def test_one_class_is_one_run(id_: str, one: tuple[int, ...], two: tuple[int, ..
     classes = Classes(kernel)
     if classes.of(one) == classes.of(two):
         assert issued(kernel, one) == issued(kernel, two)
+
+
+def test_fillings_of_unknown_functions() -> None:
+    table = FunctionTable(default=1, slope=2, units={"length": 128})
+    assert [table("start", (i,)) for i in range(3)] == [1, 3, 5]
+    assert [table("length", (i,)) for i in range(3)] == [1, 257, 513]  # one, three and five tiles
+    assert function_units(compiled(READS)) == {"length": 16}
+
+
+READS = """
+    kernel reads(n):
+        section cube:
+            for w in range(start(block), start(block + 1)):
+                for t in range((length(w // 64) + 15) // 16):
+                    matmul a <- b @ M
+"""
