@@ -90,6 +90,6 @@ READS = """
     kernel reads(n):
         section cube:
             for w in range(start(block), start(block + 1)):
-                for t in range((length(w // 64) + 15) // 16):
+                for t in range((length(w) + 15) // 16):
                     matmul a <- b @ M
 """
