@@ -485,7 +485,7 @@ def verify(text: str, memory: int = 1024, seconds: float = 20, optimised: bool =
     return Answer(verdict, int(states[1]), took, float(used[1]) if used else 0.0)
 
 
-def _call(command: list[str], folder: str, seconds: float = 120) -> str:
+def _call(command: list[str], folder: str, seconds: float = 600) -> str:
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=seconds, check=False)
     if done.returncode and command[0] != "./pan":
         raise RuntimeError(f"{' '.join(command)}:\n{done.stdout}{done.stderr}")
@@ -549,6 +549,8 @@ def main() -> int:
             differences += len(found)
             for line in found:
                 print(f"kernel {number}: {line}")
+        if (number - options.seed) % 10 == 9:
+            print(f"... kernel {number}: {compared} shapes compared, {differences} differences", flush=True)
     print(f"{compared} shapes compared, {skipped} not translated, {large} too large, {differences} differences")
     return 1 if differences else 0
 
