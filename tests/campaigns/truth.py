@@ -65,7 +65,7 @@ def faults(result: Run) -> Iterator[Fault]:
             yield "leftover", _rows(Row.PAIRING)
     if any(sets != waits for sets, waits in _issued(result).values()):
         yield "counts", _rows(Row.COUNTS)
-    if any(pushes != pops for pushes, pops in _messages(result).values()):
+    if any(len(set(counts)) > 1 for counts in _messages(result).values()):
         yield "message counts", _rows(Row.FIFO)
     if result.overflows:
         yield "overflow", _rows(Row.COUNTS)
@@ -93,15 +93,15 @@ def _issued(result: Run) -> dict[int, tuple[int, int]]:
     return found
 
 
-def _messages(result: Run) -> dict[tuple[int, int], tuple[int, int]]:
-    """Pushes and pops per ring and lane that the agents issue, executed or not."""
-    found: dict[tuple[int, int], tuple[int, int]] = {}
+def _messages(result: Run) -> dict[tuple[int, int], list[int]]:
+    """Pushes, pops and frees per ring and lane that the agents issue, executed or not."""
+    found: dict[tuple[int, int], list[int]] = {}
     for ops in result.issued.values():
         for op in ops:
-            for key in op.effect.rings if isinstance(op.effect.stmt, (ir.Push, ir.Pop)) else ():
-                pushes, pops = found.get(key, (0, 0))
-                push = isinstance(op.effect.stmt, ir.Push)
-                found[key] = (pushes + push, pops + (not push))
+            for i, kind in enumerate((ir.Push, ir.Pop, ir.Free)):
+                if isinstance(op.effect.stmt, kind):
+                    for key in op.effect.rings:
+                        found.setdefault(key, [0, 0, 0])[i] += 1
     return found
 
 
