@@ -62,13 +62,15 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     proof = Proof()
     started = time.monotonic()
     left = max(0.0, deadline - started)
-    explored = list(explorations(compiled, started + _SHARE * left, _FIRST))
+    explored = list(explorations(compiled, started + _SHARE * left, _FIRST, rows))
     _explored(compiled, rows, explored, proof)
     if proof.reasons:
         now = time.monotonic()
         _closed_forms(compiled, now + _SHARE * (deadline - now), proof)
     if proof.reasons and not explored[-1].closed and not proof.vacuous:
-        _explored(compiled, list(proof.reasons), list(explorations(compiled, deadline)), proof)
+        _explored(
+            compiled, list(proof.reasons), list(explorations(compiled, deadline, rows=list(proof.reasons))), proof
+        )
     return proof
 
 
@@ -79,9 +81,9 @@ def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploratio
     explored = [_counting(compiled, e) for e in explored]
     cores = [_between_cores(compiled, e) for e in explored]
     proof.between |= {row for row in SIX_POINTS if all(e.proves(row) for e in cores)}
-    lanes = [_between_lanes(compiled, e) for e in explored]
+    left = _open(compiled, rows, explored)
     for row in rows:
-        if all(e.proves(row) for e in (lanes if row is Row.PARTICIPANTS else explored)):
+        if row not in left:
             states = max(e.states for e in explored)
             proof.proved[row] = f"holds in all {states} relative states" if states else "every run is the same"
             proof.reasons.pop(row, None)
@@ -94,6 +96,12 @@ def _counting(compiled: Compiled, exploration: Exploration) -> Exploration:
     if all(peak <= compiled.target.capacity for peak in exploration.peaks.values()):
         return exploration
     return replace(exploration, troubles=[*exploration.troubles, Trouble(("more signals than are counted",), {})])
+
+
+def _open(compiled: Compiled, rows: Sequence[Row], explored: list[Exploration]) -> list[Row]:
+    """Those of the rows that explorations do not show."""
+    lanes = [_between_lanes(compiled, e) for e in explored]
+    return [row for row in rows if not all(e.proves(row) for e in (lanes if row is Row.PARTICIPANTS else explored))]
 
 
 def _between_lanes(compiled: Compiled, exploration: Exploration) -> Exploration:
@@ -113,20 +121,27 @@ def _between_cores(compiled: Compiled, exploration: Exploration) -> Exploration:
     return replace(exploration, troubles=[t for t in exploration.troubles if not inner(t.fault)])
 
 
-def explorations(compiled: Compiled, deadline: float, states: int = 20_000) -> Iterator[Exploration]:
+def explorations(
+    compiled: Compiled, deadline: float, states: int = 20_000, rows: Sequence[Row] = tuple(Row)
+) -> Iterator[Exploration]:
     """Explore a kernel under every credit scheme that it asks for, until one exploration does not close.
 
     Args:
         deadline: `time.monotonic()` at which to give up.
         states: the largest number of relative states per scheme; repeatable where the time is not.
+        rows: the rows to show.
     """
     asked = compiled.kernel.credits
     schemes: tuple[Literal["per_slot", "batched"], ...] = ("per_slot",)
     if compiled.kernel.fifos:
         schemes = ("per_slot", "batched") if asked == "both" else (asked,)
     simpler = compile_kernel(prepared(compiled.kernel))
+
+    def enough(exploration: Exploration) -> bool:
+        return not _open(compiled, rows, [exploration])
+
     for scheme in schemes:
-        exploration = explore(simpler, deadline, credits=scheme, states=states)
+        exploration = explore(simpler, deadline, credits=scheme, states=states, enough=enough)
         yield exploration
         if not exploration.closed:
             return

@@ -34,6 +34,7 @@ from fencepost.prove.values import (
     Value,
     add,
     linear,
+    lower_bound,
     scale,
 )
 
@@ -483,7 +484,7 @@ class Stepper:
                 return best
             case ir.Call(function=function, arguments=arguments):
                 given = tuple(self.value(a, agent, world, level) for a in arguments)
-                return self._symbol(function, given, expr, agent, world, EVERYTHING)
+                return self._symbol(function, given, expr, agent, world, (lower_bound(function), None))
 
     def _symbol(
         self, function: str, arguments: tuple[Value, ...], expr: ir.Expr, agent: Agent, world: World, bounds: Interval

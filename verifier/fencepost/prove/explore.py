@@ -9,10 +9,10 @@ no new relative state appears, every trip count is covered.
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from fencepost import ir
 from fencepost.findings import Row
@@ -22,16 +22,23 @@ from fencepost.model.program import Compiled
 from fencepost.model.shapes import bounds, shapes
 from fencepost.prove import parts
 from fencepost.prove.abstract import Agent, CannotModel, Stepper, World
+from fencepost.prove.delays import LOST
 from fencepost.prove.fold import Folder
 from fencepost.prove.observables import plan
 from fencepost.prove.order import Action, Actions, Fault, Order, Rules
+from fencepost.prove.parts import Part
 from fencepost.prove.relevance import Relevance
 from fencepost.prove.structure import analyse
 from fencepost.prove.values import Interval, Knowledge, Symbol, Symbols, Undecided
 
 _STATES = 20_000
 _FEW = 400  # states after which what agents share is explored apart from what is private
+_AGAIN = 1_500  # states of a kernel as it is, where the loosened one may be bad
+_LOOSE = 12_000  # states of a loosened kernel, which needs few if it closes at all
+_SHARE = 0.7  # of the time, for the parts
+_SHORT = 240  # instructions of kernels that are explored as a whole first
 _PATIENCE = 60  # states to look at after something new was numbered, before the exploration begins again
+_LITTLE = 1  # what is remembered of unknown numbers in a loosened kernel
 _STEPS = 200_000  # operations along one path between two splits
 
 ROWS: dict[str, tuple[Row, ...]] = {
@@ -57,8 +64,12 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "free": (Row.FIFO,),
     "used": (Row.FIFO,),
     "mutex": (Row.COUNTS,),
+    "scalar not followed": (Row.SLOT_MAPPING,),
 }
 """The rows that a fault puts in doubt.  A contested channel puts all of them in doubt."""
+
+
+_OF_SCALARS = ("negative", "zero", "index", "assert")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +105,8 @@ class Exploration:
             if row is Row.BOUNDARY and trouble.fault[0] == "leftover" and self.left == self.ends:
                 continue  # left over at every trip count: nothing that only a boundary shows
             rows = ROWS.get(str(trouble.fault[0]))
+            if trouble.fault[:2] == ("leftover", "flag"):
+                rows = (Row.COUNTS, Row.BOUNDARY)
             if rows is None or row in rows:
                 return False
             if trouble.fault[0] == "hang":
@@ -117,6 +130,13 @@ class _Grown(Exception):
     """An operation was met that the comparison of all earlier states should have reckoned with: begin again."""
 
 
+Enough: TypeAlias = Callable[[Exploration], bool]
+
+
+def _everything(exploration: Exploration) -> bool:
+    return all(exploration.proves(row) for row in Row)
+
+
 def explore(
     compiled: Compiled,
     deadline: float,
@@ -124,6 +144,7 @@ def explore(
     credits: Literal["per_slot", "batched"] = "per_slot",
     states: int = _STATES,
     slack: int = 0,
+    enough: Enough | None = None,
 ) -> Exploration:
     """Explore a kernel for all parameter values.
 
@@ -132,15 +153,19 @@ def explore(
         credits: how FIFO credits travel.
         states: the largest number of states.
         slack: raises every threshold of the folding; the verdict must not depend on it.
+        enough: whether an exploration shows what is asked for, so that nothing more is tried; default: all rows.
     """
     few = min(states, _FEW)
-    whole = Explorer(compiled, deadline, credits, few, slack).explore()
-    if whole.closed or time.monotonic() > deadline:
-        return whole
-    apart = explore_apart(compiled, deadline, credits=credits, states=states, slack=slack)
-    if apart is not None and (apart.closed or few == states):
+    if sum(len(p.code) for p in compiled.programs) <= _SHORT:
+        whole = Explorer(compiled, deadline, credits, few, slack).explore()
+        if whole.closed or time.monotonic() > deadline:
+            return whole
+    now = time.monotonic()
+    until = now + _SHARE * (deadline - now)
+    apart = explore_apart(compiled, until, credits=credits, states=states, slack=slack, enough=enough)
+    if apart.closed or few == states:
         return apart
-    return Explorer(compiled, deadline, credits, states, slack).explore() if few < states else whole
+    return Explorer(compiled, deadline, credits, states, slack).explore()
 
 
 def explore_apart(
@@ -150,17 +175,38 @@ def explore_apart(
     credits: Literal["per_slot", "batched"] = "per_slot",
     states: int = _STATES,
     slack: int = 0,
-) -> Exploration | None:
-    """Explore what the agents share and what each keeps to itself one after the other; None if nothing is private."""
-    if not parts.private(compiled):
-        return None
+    enough: Enough | None = None,
+) -> Exploration:
+    """Explore what the agents share, what each keeps to itself, and scalar expressions, one after the other."""
     found: list[Exploration] = []
+    several = bool(parts.private(compiled))  # else the shared part is the whole kernel, explored by itself
     for part in [parts.shared(compiled, True), *parts.alone(compiled)]:
-        explorer = Explorer(part.compiled, deadline, credits, states, slack, part.unchecked, part.checks)
-        found.append(explorer.explore())
-        if not found[-1].closed:
+        explored = _loosely(part, deadline, credits, min(states, _LOOSE), slack)
+        if not (explored.closed and (enough or _everything)(explored)) and (several or part.checks):
+            now = time.monotonic()
+            limit, until = (_AGAIN, now + 0.25 * (deadline - now)) if explored.closed else (states, deadline)
+            exact = Explorer(
+                part.compiled, until, credits, min(states, limit), slack, part.unchecked, part.checks
+            ).explore()
+            if exact.closed or not explored.closed:
+                explored = exact
+        if part.checks and not explored.closed:
+            # nothing but values of scalars is looked at there
+            explored = Exploration(True, troubles=[*explored.troubles, Trouble(("scalar not followed",), {})])
+        found.append(explored)
+        if not explored.closed:
             break
     return _joined(found)
+
+
+def _loosely(part: Part, deadline: float, credits: str, states: int, slack: int) -> Exploration:
+    """The exploration of a loosened kernel: what holds there holds for the part."""
+    if part.checks:
+        return Exploration(reason="values of scalars are looked at as they are")
+    looser = parts.loosened(part)
+    return Explorer(
+        looser.compiled, deadline, credits, states, slack, looser.unchecked, looser.checks, remember=_LITTLE
+    ).explore()
 
 
 def _joined(found: list[Exploration]) -> Exploration:
@@ -183,7 +229,11 @@ def _joined(found: list[Exploration]) -> Exploration:
 
 
 class Explorer:
-    """One exploration; `unchecked` and `checks` as in `fencepost.prove.parts.Part`."""
+    """One exploration; `unchecked` and `checks` as in `fencepost.prove.parts.Part`.
+
+    `remember`: how large the values are that later runs of a loop know of parameters; None: as large as any constant
+    that they are compared with.
+    """
 
     def __init__(
         self,
@@ -194,8 +244,10 @@ class Explorer:
         slack: int,
         unchecked: frozenset[str] = frozenset(),
         checks: bool = True,
+        remember: int | None = None,
     ) -> None:
         self.compiled = compiled
+        self.checks = checks
         self.deadline = deadline
         self.limit = states
         self.rules = Rules(credits, compiled.target.frees_at)
@@ -204,7 +256,7 @@ class Explorer:
         self.relevance = Relevance(self.actions)
         self.symbols = Symbols()
         plans = [plan(analyse(compiled, p), checks) for p in compiled.programs]
-        self.remember = max((p.remember for p in plans), default=1) + slack
+        self.remember = (max((p.remember for p in plans), default=1) if remember is None else remember) + slack
         self.steppers = [Stepper(compiled, p, self.symbols) for p in plans]
         self.folder = Folder(plans, self.relevance, self.remember, slack)
         self.scalars = [self.actions.numbers[p.agent, "S"] for p in compiled.programs]
@@ -239,6 +291,9 @@ class Explorer:
                 self.result.reason = str(error)
                 break
             self._check_grown()
+            if split is not None and any(symbol.base.name.startswith(LOST) for symbol, _ in split.form):
+                self.result.reason = "a record is read after it was written again"
+                break
             if split is None:
                 self.result.ends += 1
                 continue
@@ -380,6 +435,8 @@ class Explorer:
                 peaks[name] = pending
 
     def _report(self, fault: Fault, state: State) -> None:
+        if fault[0] in _OF_SCALARS and not self.checks:
+            return  # another part looks at them
         if fault not in self.reported:
             self.reported.add(fault)
             self.result.troubles.append(Trouble(fault, self._candidate(state)))

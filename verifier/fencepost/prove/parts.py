@@ -13,7 +13,9 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.model.effects import Resolver
-from fencepost.model.program import Compiled, Enter, Program, Require, Set, Store, Test, compile_kernel
+from fencepost.model.program import Compiled, Emit, Enter, Program, Require, Set, Store, Test, compile_kernel
+from fencepost.passes.slices import Slices
+from fencepost.prove import loosen
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import analyse
 from fencepost.rewrite import rebuild
@@ -62,6 +64,15 @@ def alone(compiled: Compiled) -> list[Part]:
         if not _harmless(compiled, program):
             parts += _one(compiled, program, frozenset(), frozenset())
     return parts
+
+
+def loosened(part: Part) -> Part:
+    """A part with a simpler kernel that has all its runs, and perhaps more."""
+    kernel = loosen.loosened(loosen.simpler(part.compiled.kernel))
+    whole = compile_kernel(kernel)
+    agents = {p.agent for p in part.compiled.programs}
+    programs = tuple(p for p in whole.programs if p.agent in agents)
+    return replace(part, compiled=replace(whole, programs=programs))
 
 
 def _one(compiled: Compiled, program: Program, group: frozenset[str], locking: frozenset[str]) -> list[Part]:
@@ -117,6 +128,9 @@ def _harmless(compiled: Compiled, program: Program) -> bool:
                     return False
             case Enter(start=start, stop=stop):
                 if not (ranges.safe(start) and ranges.safe(stop)):
+                    return False
+            case Emit(arguments=arguments, task=task):
+                if not all(ranges.safe(e) for e in (*arguments, *(() if task is None else (task,)))):
                     return False
     return True
 
@@ -261,6 +275,34 @@ def _direct(compiled: Compiled, private: dict[str, str]) -> frozenset[str]:
 # ---------------------------------------------------------------------------------------------- the reduced kernel
 
 
+_OPERATIONS = (
+    ir.SetCross
+    | ir.WaitCross
+    | ir.SyncSrc
+    | ir.SyncDst
+    | ir.MutexLock
+    | ir.MutexUnlock
+    | ir.DataOp
+    | ir.Push
+    | ir.Pop
+    | ir.Free
+)
+
+
+def _evaluated(operation: ir.Stmt) -> ir.Stmt:
+    """What is left of an operation where only scalars are looked at: its operands are worked out."""
+    found: list[ir.Expr] = []
+    stack: list[ir.Node] = list(ir.children(operation))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ir.Access):
+            stack += ir.children(node)
+        elif not isinstance(node, ir.Int | ir.Name):
+            found.append(node)  # type: ignore[arg-type]
+    assigned = tuple(ir.Assign(f"operand~{k}", e, span=e.span) for k, e in enumerate(found))
+    return ir.If(((ir.Int(1), assigned),), span=operation.span) if assigned else ir.Pass(span=operation.span)
+
+
 @dataclass(frozen=True, slots=True)
 class _Reduction:
     """Takes the accesses to the buffers `drop` out of a kernel, but for those in `locking`.
@@ -279,9 +321,11 @@ class _Reduction:
     def run(self, kernel: ir.Kernel) -> ir.Kernel:
         changed = rebuild(kernel, self._change)
         assert isinstance(changed, ir.Kernel)
-        return changed if self.scalars else _pruned(changed)
+        return changed if self.scalars else Slices().run(changed)
 
     def _change(self, node: ir.Node) -> ir.Node:
+        if self.scalars and isinstance(node, _OPERATIONS):
+            return _evaluated(node)
         match node:
             case ir.DataOp():
                 writes = tuple(a for a in node.writes if self._kept(a))
@@ -304,100 +348,3 @@ class _Reduction:
 
     def _kept(self, access: ir.Access) -> bool:
         return access.name not in self.drop or access.name in self.locking
-
-
-def _pruned(kernel: ir.Kernel) -> ir.Kernel:
-    """The kernel without loops and branches that do nothing, and without scalars that nothing needs."""
-    while True:
-        smaller = _once(kernel)
-        if smaller == kernel:
-            return kernel
-        kernel = smaller
-
-
-def _once(kernel: ir.Kernel) -> ir.Kernel:
-    needed = _needed(kernel)
-
-    def change(node: ir.Node) -> ir.Node:
-        match node:
-            case ir.Assign(name=name) | ir.Cursor(name=name) if name not in needed:
-                return ir.Pass(span=node.span)
-            case ir.StoreField(ring=ring, field=name) if (ring, name) not in needed:
-                return ir.Pass(span=node.span)
-            case ir.For(body=body):
-                kept = _kept(body)
-                return replace(node, body=kept) if kept else ir.Pass(span=node.span)
-            case ir.If(branches=branches, orelse=orelse):
-                arms = tuple((c, _kept(body)) for c, body in branches)
-                rest = _kept(orelse)
-                if not rest and not any(body for _, body in arms):
-                    return ir.Pass(span=node.span)
-                if rest and all(_alike(body, rest) for _, body in arms):
-                    return ir.If(((ir.Int(1), rest),), span=node.span)
-                filled = tuple((c, body or (ir.Pass(span=node.span),)) for c, body in arms)
-                return replace(node, branches=filled, orelse=rest)
-            case ir.Section(body=body):
-                return replace(node, body=_kept(body) or (ir.Pass(span=node.span),))
-        return node
-
-    changed = rebuild(kernel, change)
-    assert isinstance(changed, ir.Kernel)
-    return changed
-
-
-def _alike(a: tuple[ir.Stmt, ...], b: tuple[ir.Stmt, ...]) -> bool:
-    """Whether two bodies differ in the names of their operations alone."""
-
-    def nameless(node: ir.Node) -> ir.Node:
-        return replace(node, op="") if isinstance(node, ir.DataOp) else node
-
-    return len(a) == len(b) and all(rebuild(x, nameless) == rebuild(y, nameless) for x, y in zip(a, b, strict=True))
-
-
-def _kept(body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
-    return tuple(s for s in body if not isinstance(s, ir.Pass))
-
-
-def _needed(kernel: ir.Kernel) -> set[object]:
-    """The scalars, by name, and the fields, by ring and name, that something else than themselves depends on."""
-    sources: dict[object, set[object]] = defaultdict(set)
-    found: set[object] = set()
-    stack: list[ir.Node] = [*kernel.body, *kernel.assumes]
-    while stack:
-        node = stack.pop()
-        match node:
-            case ir.Assign(name=name, value=value):
-                sources[name] |= _reads(value)
-            case ir.StoreField(ring=ring, index=index, field=name, value=value):
-                sources[ring, name] |= _reads(index) | _reads(value)
-            case ir.Cursor():
-                pass
-            case ir.For(start=start, stop=stop, step=step, body=body):
-                found |= _reads(start) | _reads(stop) | _reads(step)
-                stack += body
-            case ir.If(branches=branches, orelse=orelse):
-                for condition, body in branches:
-                    found |= _reads(condition)
-                    stack += body
-                stack += orelse
-            case ir.Section(body=body):
-                stack += body
-            case _:
-                found |= _reads(node)
-    work = list(found)
-    while work:
-        for source in sources.get(work.pop(), ()):
-            if source not in found:
-                found.add(source)
-                work.append(source)
-    return found
-
-
-def _reads(node: ir.Node) -> set[object]:
-    found: set[object] = set()
-    for n in ir.walk(node):
-        if isinstance(n, ir.Name):
-            found.add(n.id)
-        elif isinstance(n, ir.Field):
-            found.add((n.ring, n.field))
-    return found

@@ -10,7 +10,7 @@ from fencepost import ir
 from fencepost.model.program import Enter, MoveCursor, Next, Set, Store
 from fencepost.model.shapes import bounds
 from fencepost.prove.structure import Structure
-from fencepost.prove.values import EVERYTHING, Interval
+from fencepost.prove.values import EVERYTHING, Interval, lower_bound
 
 _PATIENCE = 4  # how often a bound may move before it is taken to move for ever
 
@@ -99,6 +99,8 @@ class Ranges:
             case ir.Call(function="max", arguments=arguments):
                 given = [self.of(a) for a in arguments]
                 return _some([low for low, _ in given], max), _all([high for _, high in given], max)
+            case ir.Call(function=function):
+                return lower_bound(function), None
             case ir.Compare() | ir.Logic() | ir.Unary():
                 return 0, 1
         return EVERYTHING

@@ -24,6 +24,12 @@ OPAQUE = frozenset({"//", "%", "*"})
 """Operations whose result is an unknown number of its own, named like an unknown function of the operands."""
 
 
+def lower_bound(function: str) -> int | None:
+    """The least value of an unknown function whose name ends with `~from~` and a number."""
+    _, found, number = function.rpartition("~from~")
+    return int(number) if found else None
+
+
 class Symbol:
     """An unknown integer; equal only to itself, made by a `Symbols` table.
 

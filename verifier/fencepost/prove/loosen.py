@@ -1,0 +1,368 @@
+"""Loosened kernels: which simpler kernel has all the runs of this one, and perhaps more?
+
+A value whose computation decides nothing about signals and slots is replaced by an unknown one: the value of an unknown
+function of the loops around, the same on every agent that computes it in the same way.  What holds for all functions
+holds for the one that the kernel computes.  The opposite is not true: a fault of the loosened kernel proves nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from fencepost import ir
+from fencepost.model.program import compile_kernel
+from fencepost.passes.aliases import Aliases, changes
+from fencepost.passes.early import Early
+from fencepost.passes.flat import Flat
+from fencepost.passes.slices import Slices, needs, reads, select
+from fencepost.passes.strides import add, polynomial
+from fencepost.prove.complements import Complements
+from fencepost.prove.delays import Delays
+from fencepost.prove.ranges import Ranges
+from fencepost.prove.structure import analyse
+from fencepost.rewrite import rebuild
+
+
+def simpler(kernel: ir.Kernel) -> ir.Kernel:
+    """An equivalent kernel that carries less along: the same operations, and no faults of scalar expressions."""
+    for step in (Slices(), Complements(), Slices(), Aliases(), Early(), Flat(), Slices()):
+        kernel = step.run(kernel)
+    return kernel
+
+
+def loosened(kernel: ir.Kernel) -> ir.Kernel:
+    """A kernel that has all runs of a `simpler` one."""
+    kernel = Slices().run(Delays().run(kernel))
+    compiled = compile_kernel(kernel)
+    ranges = {p.agent: Ranges(analyse(compiled, p)) for p in compiled.programs}
+    fixed = {*kernel.parameters, *ir.BUILTINS, *(c.name for c in kernel.constants)}
+    items: list[ir.Section | ir.Stmt] = []
+    origins: dict[object, str] = {}
+    for item in kernel.body:
+        if isinstance(item, ir.Section):
+            outside = tuple(i for i in kernel.body if not isinstance(i, ir.Section))
+            known = [r for agent, r in ranges.items() if (agent == "aic") == (item.core == "cube")]
+            item = replace(item, body=_Values(fixed, outside, item.body, origins, known).run())
+        items.append(item)
+    return Slices().run(replace(kernel, body=tuple(items)))
+
+
+Path: TypeAlias = tuple[int, ...]
+"""Where a statement stands: its number in the block, then the number of the branch, its number there, and so on.
+
+-1 is the place before the first statement.
+"""
+
+_HERE = "@here"
+_TRIP = "@trip"
+_MOST = 8  # larger lower bounds help nobody
+
+
+@dataclass(slots=True)
+class _Values:
+    """Scalars computed from memory, from outer loops or by division become unknown functions.
+
+    Their argument is the number of times that the body of the innermost loop around was begun.  `origins` names the
+    functions: two values have one name if the same code computes them, whatever its names are.  That code holds all
+    loops around with what bounds them, so that the n-th time is the same trip of all these loops for both.
+    """
+
+    fixed: set[str]
+    outside: tuple[ir.Stmt, ...]
+    program: tuple[ir.Stmt, ...]
+    origins: dict[object, str]
+    ranges: list[Ranges]
+    loops: list[ir.For] = field(default_factory=list)
+    visits: list[str] = field(default_factory=list)  # for each loop around, the counter of its trips
+    counting: set[str] = field(default_factory=set)  # those counters that are asked for
+    made: int = 0
+
+    def run(self) -> tuple[ir.Stmt, ...]:
+        """The statements of the program."""
+        body = self.block(self.program, ())
+        return (*(ir.Assign(name, ir.Int(0)) for name in sorted(self.counting)), *body)
+
+    def block(self, body: tuple[ir.Stmt, ...], path: Path) -> tuple[ir.Stmt, ...]:
+        """The statements of a block, which stands at `path` in the program."""
+        last: dict[int, list[str]] = {}
+        for name in dict.fromkeys(n for stmt in body for n in _defined(stmt)):
+            places = [k for k, stmt in enumerate(body) if name in changes(stmt)]
+            inner = [body[k] for k in places]
+            if any(isinstance(s, ir.For) for s in inner):
+                continue
+            if all(isinstance(s, ir.Assign) for s in inner):
+                for k in places:
+                    if self._hard(name, [body[k]]):
+                        last.setdefault(k, []).append(name)
+            elif any(isinstance(s, ir.Assign) for s in inner) and self._hard(name, inner):
+                last.setdefault(places[-1], []).append(name)
+        found: list[ir.Stmt] = []
+        for k, stmt in enumerate(body):
+            before, new = self._statement(stmt, (*path, k))
+            found += [*before, new]
+            for name in last.get(k, ()):
+                truth = isinstance(stmt, ir.Assign) and isinstance(stmt.value, ir.Compare)
+                value = self._unknown({name}, ir.Name(name), (*path, k), truth)
+                if value is not None:
+                    if isinstance(stmt, ir.Assign):
+                        found.pop()
+                    found.append(ir.Assign(name, value, span=stmt.span))
+        return tuple(found)
+
+    def _statement(self, stmt: ir.Stmt, path: Path) -> tuple[tuple[ir.Stmt, ...], ir.Stmt]:
+        """A statement, and what has to come before it."""
+        match stmt:
+            case ir.For():
+                before, loop = self._trips(stmt, path)
+                return before, self._loop(loop, path)
+            case ir.If(branches=branches, orelse=orelse):
+                arms = tuple(
+                    (self._condition(condition, path), self.block(arm, (*path, k)))
+                    for k, (condition, arm) in enumerate(branches)
+                )
+                return (), replace(stmt, branches=arms, orelse=self.block(orelse, (*path, len(branches))))
+            case ir.StoreField(value=value) if self._compares(value):
+                unknown = self._unknown(reads(value) - self.fixed, value, path, True)
+                return (), stmt if unknown is None else replace(stmt, value=unknown)
+        return (), stmt
+
+    def _loop(self, loop: ir.For, path: Path) -> ir.For:
+        visit = f"visit~{self.made}"
+        self.made += 1
+        self.loops.append(loop)
+        self.visits.append(visit)
+        renamed = self._outer(loop)
+        first: tuple[ir.Stmt, ...] = ()
+        if renamed is not loop.body:
+            value = self._unknown({loop.var}, ir.Name(loop.var), (*path, 0, -1))
+            if value is None:
+                renamed = loop.body
+            else:
+                first = (ir.Assign(f"{loop.var}~", value, span=loop.span),)
+        inner = (*first, *self.block(renamed, (*path, 0)))
+        if visit in self.counting:
+            count = ir.Assign(visit, ir.Binary("+", ir.Name(visit), ir.Int(1)), span=loop.span)
+            inner = (count, *inner)
+        self.loops.pop()
+        self.visits.pop()
+        return replace(loop, body=inner)
+
+    def _trips(self, loop: ir.For, path: Path) -> tuple[tuple[ir.Stmt, ...], ir.For]:
+        """A loop from an unknown start, as one over trip numbers from 0 whose number is unknown."""
+        start, stop = loop.start, loop.stop
+        changed = {n for s in loop.body for n in changes(s)}
+        if isinstance(start, ir.Int) or loop.step != ir.Int(1) or reads(start, stop) & changed:
+            return (), loop
+        length = ir.Call("max", (ir.Binary("-", stop, start), ir.Int(0)))
+        place = (*path[:-1], path[-1] - 1)
+        value = self._unknown(reads(start, stop) - self.fixed, length, place)
+        if value is None:
+            return (), loop
+        trips = f"trips~{self.made}"
+        rule = _Trips(loop.var, start, stop, trips)
+        body = tuple(rebuild(s, rule.compared) for s in loop.body)
+        body = tuple(rebuild(rebuild(s, rule.position), rule.trip) for s in body)
+        new = replace(loop, start=ir.Int(0), stop=ir.Name(trips), body=body)  # type: ignore[arg-type]
+        return (ir.Assign(trips, value, span=loop.span),), new
+
+    def _outer(self, loop: ir.For) -> tuple[ir.Stmt, ...]:
+        """The body of an outer loop, whose variable is unknown where it meets other numbers than its own bounds."""
+        if not any(isinstance(n, ir.For) for s in loop.body for n in ir.walk(s)):
+            return loop.body
+        own = reads(loop.start, loop.stop) | self.fixed | {loop.var}
+        kept: set[int] = set()
+        for stmt in loop.body:
+            for node in ir.walk(stmt):
+                exact = isinstance(node, ir.Compare) or (isinstance(node, ir.Binary) and node.op == "%")
+                if exact and loop.var in reads(node) and reads(node) <= own:
+                    kept |= {id(n) for n in ir.walk(node)}
+        used = False
+
+        def change(node: ir.Node) -> ir.Node:
+            nonlocal used
+            if isinstance(node, ir.Name) and node.id == loop.var and id(node) not in kept:
+                used = True
+                return replace(node, id=f"{loop.var}~")
+            return node
+
+        body = tuple(rebuild(stmt, change) for stmt in loop.body)
+        return body if used else loop.body  # type: ignore[return-value]
+
+    # ------------------------------------------------------------------------------------------ what is replaced
+
+    def _hard(self, name: str, definitions: list[ir.Stmt]) -> bool:
+        """Whether some definition of a scalar is none that can be followed as it is, and none counts it on."""
+        hard = False
+        for stmt in definitions:
+            for node in ir.walk(stmt):
+                if isinstance(node, ir.Cursor) and node.name == name:
+                    return False
+                if isinstance(node, ir.Assign) and node.name == name:
+                    if name in reads(node.value):
+                        return False
+                    hard |= self._compares(node.value) or any(self._difficult(n) for n in ir.walk(node.value))
+        return hard
+
+    def _compares(self, value: ir.Expr) -> bool:
+        """Whether a value says how the variable of an outer loop compares with others."""
+        outer = {f"{loop.var}~" for loop in self.loops}
+        return isinstance(value, ir.Compare) and bool(reads(value) & outer)
+
+    def _condition(self, condition: ir.Expr, path: Path) -> ir.Expr:
+        """A condition; one that compares the innermost loop with an outer one that does not bound it is unknown."""
+        if not self._compares(condition) or self.loops[-1].var not in reads(condition):
+            return condition
+        outer = {loop.var for loop in self.loops[:-1] if f"{loop.var}~" in reads(condition)}
+        if outer & sources(self.program, reads(self.loops[-1].stop)):
+            return condition
+        return self._unknown(reads(condition) - self.fixed, condition, (*path[:-1], path[-1] - 1), True) or condition
+
+    def _difficult(self, node: ir.Node) -> bool:
+        match node:
+            case ir.Call(function=function):
+                return function not in ir.INTERPRETED and not reads(node) <= self.fixed
+            case ir.Binary(op="*", left=left, right=right):
+                return not isinstance(left, ir.Int) and not isinstance(right, ir.Int)
+            case ir.Binary(op="//"):
+                return True
+        return False
+
+    # ------------------------------------------------------------------------------------------ by what
+
+    def _unknown(self, names: set[str], value: ir.Expr, path: Path, truth: bool = False) -> ir.Expr | None:
+        """An unknown function of the loops around for what a value is right after the statement at `path`.
+
+        `truth`: the value is 0 or 1, and so is what stands for it.  None if it depends on more than scalars.
+        """
+        names = {name.removesuffix("~") if name.endswith("~") else name for name in names}
+        whole = (*self.outside, *_marked(self.program, path))
+        needed = needs(whole, (*names, _HERE), operations=False)
+        if any("." in n for n in needed):
+            return None
+        for stmt in whole:
+            for node in ir.walk(stmt):
+                if isinstance(node, ir.Cursor) and node.name in needed:
+                    return None
+                if isinstance(node, ir.Pop) and node.value in needed:
+                    return None
+        places: dict[str, str] = {}
+
+        def canonical(old: str) -> str:
+            return old if old in self.fixed else places.setdefault(old, f"@{len(places)}")
+
+        def change(node: ir.Node) -> ir.Node:
+            match node:
+                case ir.Name(id=old):
+                    return replace(node, id=canonical(old.removesuffix("~")))
+                case ir.Assign(name=old):
+                    return replace(node, name=canonical(old))
+                case ir.For(var=old):
+                    return replace(node, var=canonical(old))
+            return node
+
+        text = tuple(rebuild(stmt, change) for stmt in select(whole, needed))
+        around = tuple(canonical(loop.var) for loop in self.loops)
+        origin = (text, rebuild(value, change), around, truth)
+        function = self.origins.setdefault(origin, f"value~{len(self.origins)}{'' if truth else self._from(value)}")
+        own = (ir.Name("sub"),) if "sub" in needed else ()
+        if self.visits:
+            self.counting.add(self.visits[-1])
+            own = (*own, ir.Name(self.visits[-1]))
+        call = ir.Call(function, own)
+        return ir.Compare(call, (("<", ir.Int(0)),), span=value.span) if truth else call
+
+    def _from(self, value: ir.Expr) -> str:
+        """How the name of an unknown function tells its least value."""
+        lows = [r.of(value)[0] for r in self.ranges]
+        low = min((x for x in lows if x is not None), default=-1)
+        return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"
+
+
+def sources(program: tuple[ir.Stmt, ...], names: set[str]) -> set[str]:
+    """The names that the values of other names are worked out from, conditions aside."""
+    assigned: dict[str, set[str]] = {}
+    for stmt in program:
+        for node in ir.walk(stmt):
+            match node:
+                case ir.Assign(name=name, value=value):
+                    assigned.setdefault(name, set()).update(reads(value))
+                case ir.StoreField(ring=ring, field=name, value=value):
+                    assigned.setdefault(f"{ring}.{name}", set()).update(reads(value))
+    found, work = set(names), list(names)
+    while work:
+        for name in assigned.get(work.pop(), ()):
+            if name not in found:
+                found.add(name)
+                work.append(name)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Trips:
+    """Positions `start + var` of a loop over trip numbers; inside it, `stop` is `start + trips`."""
+
+    var: str
+    start: ir.Expr
+    stop: ir.Expr
+    trips: str
+
+    def compared(self, node: ir.Node) -> ir.Node:
+        """Comparisons of a position with the end, as comparisons of trip numbers (still called positions)."""
+        if not isinstance(node, ir.Compare) or len(node.rest) != 1:
+            return node
+        ((op, other),) = node.rest
+        left, right, stop = (polynomial(e, {}) for e in (node.first, other, self.stop))
+        if left is None or right is None or stop is None:
+            return node
+        difference = add(left, right, -1)
+        for sign in (1, -1):
+            distance = add(difference, add({(self.var,): 1}, stop, -1), -sign)
+            if not set(distance) - {()}:
+                ahead = distance.get((), 0)
+                here: ir.Expr = ir.Binary("-", ir.Name(_TRIP), ir.Name(self.trips))
+                if sign < 0:
+                    here = ir.Binary("-", ir.Name(self.trips), ir.Name(_TRIP))
+                return ir.Compare(here, ((op, ir.Int(-ahead)),), span=node.span)
+        return node
+
+    def position(self, node: ir.Node) -> ir.Node:
+        """Positions as sums; trip numbers by the name of the loop variable."""
+        if isinstance(node, ir.Name) and node.id == self.var:
+            return ir.Binary("+", node, self.start, span=node.span)
+        return node
+
+    def trip(self, node: ir.Node) -> ir.Node:
+        """Trip numbers are what the loop counts now."""
+        return replace(node, id=self.var) if isinstance(node, ir.Name) and node.id == _TRIP else node
+
+
+def _marked(body: tuple[ir.Stmt, ...], path: Path) -> tuple[ir.Stmt, ...]:
+    """A program with a mark after the statement at `path`."""
+    k, *rest = path
+    if k < 0:
+        return (ir.Assign(_HERE, ir.Int(0)), *body)
+    stmt = body[k]
+    if not rest:
+        return (*body[: k + 1], ir.Assign(_HERE, ir.Int(0)), *body[k + 1 :])
+    arm, inner = rest[0], tuple(rest[1:])
+    match stmt:
+        case ir.For():
+            stmt = replace(stmt, body=_marked(stmt.body, inner))
+        case ir.If(branches=branches, orelse=orelse) if arm == len(branches):
+            stmt = replace(stmt, orelse=_marked(orelse, inner))
+        case ir.If(branches=branches):
+            condition, chosen = branches[arm]
+            arms = (*branches[:arm], (condition, _marked(chosen, inner)), *branches[arm + 1 :])
+            stmt = replace(stmt, branches=arms)
+    return (*body[:k], stmt, *body[k + 1 :])
+
+
+def _defined(stmt: ir.Stmt) -> list[str]:
+    """The scalars that a statement assigns outside of loops."""
+    match stmt:
+        case ir.Assign(name=name):
+            return [name]
+        case ir.If(branches=branches, orelse=orelse):
+            return [n for arm in (*(b for _, b in branches), orelse) for s in arm for n in _defined(s)]
+    return []
