@@ -19,6 +19,7 @@ from fencepost.passes.slices import Slices, needs, reads, select
 from fencepost.passes.strides import add, polynomial
 from fencepost.prove.complements import Complements
 from fencepost.prove.delays import Delays
+from fencepost.prove.lazy import lazy
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import analyse
 from fencepost.rewrite import rebuild
@@ -37,13 +38,14 @@ def loosened(kernel: ir.Kernel) -> ir.Kernel:
     compiled = compile_kernel(kernel)
     ranges = {p.agent: Ranges(analyse(compiled, p)) for p in compiled.programs}
     fixed = {*kernel.parameters, *ir.BUILTINS, *(c.name for c in kernel.constants)}
+    numbers = {c.name for c in kernel.constants if isinstance(c.value, ir.Int)}
     items: list[ir.Section | ir.Stmt] = []
     origins: dict[object, str] = {}
     for item in kernel.body:
         if isinstance(item, ir.Section):
             outside = tuple(i for i in kernel.body if not isinstance(i, ir.Section))
             known = [r for agent, r in ranges.items() if (agent == "aic") == (item.core == "cube")]
-            item = replace(item, body=_Values(fixed, outside, item.body, origins, known).run())
+            item = replace(item, body=lazy(_Values(fixed, numbers, outside, item.body, origins, known).run()))
         items.append(item)
     return Slices().run(replace(kernel, body=tuple(items)))
 
@@ -56,6 +58,9 @@ Path: TypeAlias = tuple[int, ...]
 
 _HERE = "@here"
 _TRIP = "@trip"
+_EXACT = (
+    ir.Access | ir.SetCross | ir.WaitCross | ir.SyncSrc | ir.SyncDst | ir.MutexLock | ir.MutexUnlock | ir.Push | ir.Pop
+)
 _MOST = 8  # larger lower bounds help nobody
 
 
@@ -69,6 +74,7 @@ class _Values:
     """
 
     fixed: set[str]
+    numbers: set[str]
     outside: tuple[ir.Stmt, ...]
     program: tuple[ir.Stmt, ...]
     origins: dict[object, str]
@@ -91,9 +97,9 @@ class _Values:
             inner = [body[k] for k in places]
             if any(isinstance(s, ir.For) for s in inner):
                 continue
-            if all(isinstance(s, ir.Assign) for s in inner):
+            if all(isinstance(s, ir.Assign) for s in inner) or isinstance(inner[-1], ir.Assign):
                 for k in places:
-                    if self._hard(name, [body[k]]):
+                    if isinstance(body[k], ir.Assign) and self._hard(name, [body[k]]):
                         last.setdefault(k, []).append(name)
             elif any(isinstance(s, ir.Assign) for s in inner) and self._hard(name, inner):
                 last.setdefault(places[-1], []).append(name)
@@ -168,14 +174,14 @@ class _Values:
 
     def _outer(self, loop: ir.For) -> tuple[ir.Stmt, ...]:
         """The body of an outer loop, whose variable is unknown where it meets other numbers than its own bounds."""
-        if not any(isinstance(n, ir.For) for s in loop.body for n in ir.walk(s)):
+        if isinstance(loop.stop, ir.Int) or not any(isinstance(n, ir.For) for s in loop.body for n in ir.walk(s)):
             return loop.body
-        own = reads(loop.start, loop.stop) | self.fixed | {loop.var}
+        own = reads(loop.start, loop.stop) | self.numbers | {loop.var}
         kept: set[int] = set()
         for stmt in loop.body:
             for node in ir.walk(stmt):
                 exact = isinstance(node, ir.Compare) or (isinstance(node, ir.Binary) and node.op == "%")
-                if exact and loop.var in reads(node) and reads(node) <= own:
+                if (exact and loop.var in reads(node) and reads(node) <= own) or isinstance(node, _EXACT):
                     kept |= {id(n) for n in ir.walk(node)}
         used = False
 
@@ -210,11 +216,11 @@ class _Values:
         return isinstance(value, ir.Compare) and bool(reads(value) & outer)
 
     def _condition(self, condition: ir.Expr, path: Path) -> ir.Expr:
-        """A condition; one that compares the innermost loop with an outer one that does not bound it is unknown."""
-        if not self._compares(condition) or self.loops[-1].var not in reads(condition):
+        """A condition; one about an outer loop that bounds no inner one is unknown."""
+        if not self._compares(condition):
             return condition
-        outer = {loop.var for loop in self.loops[:-1] if f"{loop.var}~" in reads(condition)}
-        if outer & sources(self.program, reads(self.loops[-1].stop)):
+        outer = {loop.var for loop in self.loops if f"{loop.var}~" in reads(condition)}
+        if any(outer & sources(self.program, reads(loop.stop)) for loop in self.loops):
             return condition
         return self._unknown(reads(condition) - self.fixed, condition, (*path[:-1], path[-1] - 1), True) or condition
 

@@ -1,0 +1,127 @@
+"""Do loosened kernels have all runs of the kernels that they stand for, and do they close where those do not?"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from tests.campaigns.methods import supported
+from tests.campaigns.random_kernels import random_kernel
+from tests.campaigns.truth import proved_wrongly, truth
+
+from fencepost import ir
+from fencepost.applicability import applicable, relies_on
+from fencepost.findings import Row, Verdict
+from fencepost.frontends.kir import read
+from fencepost.model.program import compile_kernel
+from fencepost.passes.serial import Serial
+from fencepost.printer import print_kernel
+from fencepost.prove import parts
+from fencepost.prove.explore import Explorer, explore_apart
+from fencepost.prove.loosen import loosened, simpler
+from fencepost.prover import prepared
+
+CAUSAL = """kernel causal(rows, columns):
+    assume rows >= 0
+    assume columns >= 0
+    RELEASE = (2, 3)
+    READY = (0, 1)
+    buffer tile[2] in Vec
+    ring ctx[4](task, key, size)
+
+    section cube:
+        work_start = ranges(block * 2)
+        work_end = ranges(block * 2 + 1)
+        task = 0
+        for w in range(work_start, work_end):
+            for q in range(rows):
+                keys = q + 1
+                for k in range(keys):
+                    wait_cross_core RELEASE[task % 2] @ FIX
+                    move tile[task % 2] <- acc @ FIX
+                    set_cross_core READY[task % 2] @ FIX
+                    task = task + 1
+        wait_cross_core RELEASE[0] @ FIX
+        wait_cross_core RELEASE[1] @ FIX
+
+    section vector:
+        work_start = ranges(block * 2)
+        work_end = ranges(block * 2 + 1)
+        set_cross_core RELEASE[0] @ V
+        set_cross_core RELEASE[1] @ V
+        task = 0
+        for w in range(work_start, work_end):
+            for q in range(rows):
+                keys = q + 1
+                for k in range(keys):
+                    ctx[task % 4].task = task
+                    ctx[task % 4].key = k
+                    ctx[task % 4].size = keys
+                    wait_cross_core READY[ctx[task % 4].task % 2] @ V
+                    if ctx[task % 4].key == ctx[task % 4].size - 1:
+                        mask out <- tile[task % 2] @ V
+                    else:
+                        copy out <- tile[task % 2] @ V
+                    set_cross_core RELEASE[task % 2] @ V
+                    task = task + 1
+"""
+
+
+def kernel_of(text: str) -> ir.Kernel:
+    result = read(text, "k.kir")
+    assert not result.errors, result.errors
+    return prepared(result.kernels[0])
+
+
+def test_a_causal_nest_closes() -> None:
+    part = parts.shared(compile_kernel(kernel_of(CAUSAL)), True)
+    looser = parts.loosened(part)
+    explored = Explorer(
+        looser.compiled, time.monotonic() + 60, "per_slot", 2_000, 0, looser.unchecked, looser.checks, remember=1
+    ).explore()
+    assert explored.closed, explored.reason
+    assert not explored.troubles
+    assert all(explored.proves(row) for row in Row)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        wait_cross_core RELEASE[1] @ FIX\n\n", "\n"),
+        ("READY[ctx[task % 4].task % 2] @ V", "READY[(ctx[task % 4].task + 1) % 2] @ V"),
+        ("                    set_cross_core RELEASE[task % 2] @ V\n", ""),
+        ("range(keys):\n                    wait", "range(keys + 1):\n                    wait"),
+    ],
+)
+def test_a_broken_nest_is_not_proved(old: str, new: str) -> None:
+    assert old in CAUSAL
+    compiled = compile_kernel(kernel_of(CAUSAL.replace(old, new)))
+    explored = explore_apart(compiled, time.monotonic() + 20, states=1_000)
+    assert not (explored.proves(Row.PAIRING) and explored.proves(Row.COUNTS))
+
+
+def test_the_same_code_is_one_unknown_and_other_code_another() -> None:
+    text = print_kernel(loosened(simpler(kernel_of(CAUSAL))))
+    calls = {word for line in text.splitlines() for word in line.split() if word.startswith("value~")}
+    assert len(calls) == len({c.partition("(")[0] for c in calls}) == 2  # the trips of w, and q
+    end, following = "        work_end = ranges(block * 2 + 1)\n", "        set"
+    other = CAUSAL.replace(end + following, f"        work_end = limit(block)\n{following}")
+    text = print_kernel(loosened(simpler(kernel_of(other))))
+    calls = {word for line in text.splitlines() for word in line.split() if word.startswith("value~")}
+    assert len({c.partition("(")[0] for c in calls}) == 4
+
+
+@pytest.mark.parametrize("start", range(0, 60, 10))
+def test_nothing_is_proved_wrongly(start: int) -> None:
+    for number in range(start, start + 10):
+        kernel = random_kernel(70_000 + number)
+        compiled = compile_kernel(prepared(Serial().run(kernel)))
+        asked = kernel.credits if kernel.fifos else "per_slot"
+        schemes = ("per_slot", "batched") if asked == "both" else (asked,)
+        apart = (Row.PIPELINE, Row.SKEW, Row.TRANSLATION)
+        rows = [row for row, applies in applicable(kernel).items() if applies and row not in apart]
+        until = time.monotonic() + 4
+        found = [explore_apart(compiled, until, credits=s, states=300) for s in schemes]  # type: ignore[arg-type]
+        proved = supported({row for row in rows if all(e.proves(row) for e in found)}, relies_on(kernel), rows)
+        verdicts = {row: Verdict.PROVED if row in proved else Verdict.UNKNOWN for row in rows}
+        assert not list(proved_wrongly(verdicts, truth(kernel))), print_kernel(kernel)
