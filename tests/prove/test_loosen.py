@@ -67,6 +67,40 @@ CAUSAL = """kernel causal(rows, columns):
 """
 
 
+GUARDED = """kernel guarded(rows, columns):
+    assume rows >= 0
+    assume columns >= 0
+    buffer tile[2] in Vec
+
+    section cube:
+        task = 0
+        place = 0
+        for q in range(rows):
+            for k in range(columns):
+                if k <= q:
+                    wait_cross_core 1 @ FIX
+                    move tile[place % 2] <- acc @ FIX
+                    set_cross_core 0 @ FIX
+                    task = task + 1
+                place = place + 1
+        wait_cross_core 1 @ FIX
+
+    section vector:
+        set_cross_core 1 @ V
+        place = 0
+        for q in range(rows):
+            for k in range(columns):
+                if k <= q:
+                    wait_cross_core 0 @ V
+                    softmax out <- tile[place % 2] @ V
+                    set_cross_core 1 @ V
+                place = place + 1
+"""
+
+
+IF = "                if"
+
+
 def kernel_of(text: str) -> ir.Kernel:
     result = read(text, "k.kir")
     assert not result.errors, result.errors
@@ -82,6 +116,36 @@ def test_a_causal_nest_closes() -> None:
     assert explored.closed, explored.reason
     assert not explored.troubles
     assert all(explored.proves(row) for row in Row)
+
+
+def test_trips_without_work_are_left_out() -> None:
+    kernel = loosened(simpler(kernel_of(GUARDED)))
+    assert sum(isinstance(n, ir.For) for n in ir.walk(kernel)) == 2
+    explored = Explorer(compile_kernel(kernel), time.monotonic() + 60, "per_slot", 500, 0, checks=False).explore()
+    assert explored.closed, explored.reason
+    assert all(explored.proves(row) for row in Row)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (f"{IF} k <= q:\n                    wait_cross_core 0", f"{IF} k < q:\n                    wait_cross_core 0"),
+        ("softmax out <- tile[place % 2]", "softmax out <- tile[(place + 1) % 2]"),
+        ("        wait_cross_core 1 @ FIX\n\n", "\n"),
+        ("                    set_cross_core 1 @ V\n", ""),
+    ],
+)
+def test_a_broken_guarded_nest_is_not_proved(old: str, new: str) -> None:
+    assert old in GUARDED
+    kernel = loosened(simpler(kernel_of(GUARDED.replace(old, new))))
+    explored = Explorer(compile_kernel(kernel), time.monotonic() + 20, "per_slot", 500, 0, checks=False).explore()
+    assert not all(explored.proves(row) for row in Row)
+
+
+def test_what_a_trip_without_work_leaves_behind_stays() -> None:
+    text = GUARDED.replace("        wait_cross_core 1 @ FIX\n\n", "        wait_cross_core place % 2 + 1 @ FIX\n\n")
+    kernel = loosened(simpler(kernel_of(text)))
+    assert sum(isinstance(n, ir.For) for n in ir.walk(kernel)) > 2
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,14 @@ holds for the one that the kernel computes.  The opposite is not true: a fault o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from fencepost import ir
 from fencepost.model.program import compile_kernel
 from fencepost.passes.aliases import Aliases, changes
 from fencepost.passes.early import Early
 from fencepost.passes.flat import Flat
-from fencepost.passes.slices import Slices, needs, reads, select
+from fencepost.passes.slices import Slices, jumps, needs, reads, select
 from fencepost.passes.strides import add, polynomial
 from fencepost.prove.complements import Complements
 from fencepost.prove.delays import Delays
@@ -120,6 +120,9 @@ class _Values:
         """A statement, and what has to come before it."""
         match stmt:
             case ir.For():
+                busy = self._busy(stmt, path)
+                if busy is not None:
+                    return busy
                 before, loop = self._trips(stmt, path)
                 return before, self._loop(loop, path)
             case ir.If(branches=branches, orelse=orelse):
@@ -153,6 +156,49 @@ class _Values:
         self.loops.pop()
         self.visits.pop()
         return replace(loop, body=inner)
+
+    def _busy(self, loop: ir.For, path: Path) -> tuple[tuple[ir.Stmt, ...], ir.Stmt] | None:
+        """A nest whose trips do something only now and then, as one loop over those that do; None if it is none.
+
+        How many there are in each run of the nest is unknown, and so is what the trip is like in which one falls.
+        """
+        found = _nest(loop)
+        if found is None:
+            return None
+        nest, guarded, inner = found
+        ((guard, body),) = guarded.branches
+        own = {x.var for x in nest}
+        counted = {n for x in nest for s in x.body if isinstance(s, ir.Assign) for n in changes(s)}
+        bounded = set().union(*(sources(self.program, reads(x.start, x.stop)) for x in nest))
+        if len(reads(guard) & own) < 2 or bounded & own or {n for s in body for n in changes(s)} & (own | counted):
+            return None
+        if counted & _read_outside(self.program, loop, guarded):
+            return None
+        start = (*path, *inner, 0, -1)
+        bounds = reads(guard, *(x.start for x in nest), *(x.stop for x in nest))
+        number = self._unknown(bounds - self.fixed, ir.Int(0), start)
+        self.loops += nest
+        visit = f"visit~{self.made}"
+        trips = f"trips~{self.made}"
+        self.made += 1
+        self.visits.append(visit)
+        used = sorted((own | counted) & {n for s in body for n in reads(s)})
+        values = {name: self._unknown({name}, ir.Name(name), start) for name in used}
+
+        def change(node: ir.Node) -> ir.Node:
+            return replace(node, id=f"{node.id}~") if isinstance(node, ir.Name) and node.id in values else node
+
+        renamed = tuple(cast(ir.Stmt, rebuild(s, change)) for s in body)
+        done = self.block(renamed, (*path, *inner, 0))
+        del self.loops[-len(nest) :]
+        self.visits.pop()
+        if number is None or None in values.values():
+            return None
+        first = [ir.Assign(f"{name}~", value) for name, value in values.items() if value is not None]
+        count = ir.Assign(visit, ir.Binary("+", ir.Name(visit), ir.Int(1)), span=loop.span)
+        flat = replace(loop, start=ir.Int(0), stop=ir.Name(trips), body=(count, *first, *done))
+        self.counting.add(visit)
+        return (ir.Assign(trips, number, span=loop.span),), flat
 
     def _trips(self, loop: ir.For, path: Path) -> tuple[tuple[ir.Stmt, ...], ir.For]:
         """A loop from an unknown start, as one over trip numbers from 0 whose number is unknown."""
@@ -283,6 +329,46 @@ class _Values:
         lows = [r.of(value)[0] for r in self.ranges]
         low = min((x for x in lows if x is not None), default=-1)
         return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"
+
+
+def _nest(loop: ir.For) -> tuple[list[ir.For], ir.If, Path] | None:
+    """Loops that hold nothing but scalars and each other, the branch inside, and where it stands from the first one."""
+    nest, path = [loop], list[int]()
+    while True:
+        acting = [(k, s) for k, s in enumerate(nest[-1].body) if not isinstance(s, ir.Assign)]
+        if len(acting) != 1:
+            return None
+        ((k, inner),) = acting
+        path += [0, k]
+        match inner:
+            case ir.For():
+                nest.append(inner)
+            case ir.If(branches=((_, body),), orelse=()) if not any(jumps(s) for s in body):
+                return nest, inner, tuple(path)
+            case _:
+                return None
+
+
+def _read_outside(program: tuple[ir.Stmt, ...], nest: ir.For, guarded: ir.If) -> set[str]:
+    """What is read outside of the branch of a nest, the assignments of the nest itself aside."""
+    found: set[str] = set()
+    stack: list[ir.Stmt] = list(program)
+    while stack:
+        stmt = stack.pop()
+        match stmt:
+            case ir.For(body=body):
+                found |= reads(stmt.start, stmt.stop, stmt.step)
+                stack += [s for s in body if not (stmt is nest and isinstance(s, ir.Assign))]
+            case ir.If(branches=branches, orelse=orelse):
+                if stmt is guarded:
+                    continue
+                found |= reads(*(condition for condition, _ in branches))
+                stack += [s for arm in (*(b for _, b in branches), orelse) for s in arm]
+            case ir.Assign(name=name, value=value):
+                found |= reads(value) - {name}
+            case _:
+                found |= reads(stmt)
+    return found
 
 
 def sources(program: tuple[ir.Stmt, ...], names: set[str]) -> set[str]:
