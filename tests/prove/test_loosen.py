@@ -189,3 +189,57 @@ def test_nothing_is_proved_wrongly(start: int) -> None:
         proved = supported({row for row in rows if all(e.proves(row) for e in found)}, relies_on(kernel), rows)
         verdicts = {row: Verdict.PROVED if row in proved else Verdict.UNKNOWN for row in rows}
         assert not list(proved_wrongly(verdicts, truth(kernel))), print_kernel(kernel)
+
+
+RING = """kernel ring(n, m):
+    assume n >= 0
+    buffer tile[2] in Vec
+    ring ctx[3](task, other)
+
+    section vector:
+        for r in range(m):
+            task = 0
+            ctx[0].task = 0
+            ctx[1].task = 0
+            ctx[2].task = 0
+            for t in range(n):
+                ctx[task % 3].task = task
+                load tile[ctx[(task + 2) % 3].task % 2] <- x @ MTE2
+                task = task + 1
+"""
+
+
+def lines(text: str) -> str:
+    return print_kernel(loosened(simpler(kernel_of(text))))
+
+
+def test_a_ring_that_starts_anew_is_a_delay_line() -> None:
+    assert "ctx[" not in lines(RING).partition("section")[2]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("            ctx[1].task = 0\n", "            ctx[1].task = 1\n"),
+        ("            ctx[2].task = 0\n", ""),
+        ("                task = task + 1\n", "                task = task + 2\n"),
+        (
+            "            for t in range(n):\n",
+            "            load y <- x @ MTE2\n            ctx[0].task = 1\n            for t in range(n):\n",
+        ),
+        (
+            "                load tile[ctx[(task + 2) % 3].task % 2]",
+            "                ctx[task % 3].other = t\n                load tile[ctx[(task + 2) % 3].other % 2]",
+        ),
+    ],
+)
+def test_a_ring_that_keeps_its_places_is_none(old: str, new: str) -> None:
+    assert old in RING
+    assert "ctx[" in lines(RING.replace(old, new)).partition("section")[2]
+
+
+def test_what_depends_on_the_sub_core_is_no_common_unknown() -> None:
+    guard = f"{IF} k <= q:\n                    wait_cross_core 0"
+    assert guard in GUARDED
+    assert "(sub" not in lines(GUARDED)
+    assert "(sub" in lines(GUARDED.replace(guard, guard.replace("q:", "q + sub:")))

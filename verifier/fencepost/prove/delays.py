@@ -61,7 +61,13 @@ def _line(body: tuple[ir.Stmt, ...], ring: ir.Ring, size: int, section: int) -> 
     if not used or len(counters) != 1:
         return None
     (counter,) = counters
-    line = _Line(ring.name, size, counter, ring.fields, section)
+    fields = {
+        n.field
+        for stmt in body
+        for n in ir.walk(stmt)
+        if isinstance(n, ir.StoreField | ir.Field) and n.ring == ring.name
+    }
+    line = _Line(ring.name, size, counter, tuple(sorted(fields)), section)
     return line if line.fits(body) else None
 
 
@@ -107,7 +113,7 @@ class _Line:
                     if not (top and self._untouched(body[:k])) and self._alike(body, k) is None:
                         return False
                 case ir.StoreField(ring=self.ring, index=ir.Int()):
-                    if not any(self._resets(body, j) for j in range(len(body))):
+                    if not any(self._resets(body, j) for j in range(*self._window(body, k))):
                         return False
                 case ir.Cursor(name=self.counter):
                     return False
@@ -133,11 +139,7 @@ class _Line:
 
     def _alike(self, body: tuple[ir.Stmt, ...], k: int) -> dict[str, ir.Expr] | None:
         """What every field is after the run of assignments around the statement k, if all records agree in it."""
-        start, end = k, k + 1
-        while start > 0 and isinstance(body[start - 1], ir.Assign | ir.StoreField):
-            start -= 1
-        while end < len(body) and isinstance(body[end], ir.Assign | ir.StoreField):
-            end += 1
+        start, end = self._window(body, k)
         found: dict[str, dict[int, ir.Expr]] = {name: {} for name in self.fields}
         written: set[str] = set()
         for stmt in body[start:end]:
@@ -154,9 +156,18 @@ class _Line:
         for name in written:
             if len(found[name]) != self.size or len(set(found[name].values())) != 1:
                 return None
-        if not written:
-            return None
+        if written != set(self.fields):
+            return None  # what is not written again would change its place
         return {name: found[name][0] for name in written}
+
+    def _window(self, body: tuple[ir.Stmt, ...], k: int) -> tuple[int, int]:
+        """The run of assignments around the statement k."""
+        start, end = k, k + 1
+        while start > 0 and isinstance(body[start - 1], ir.Assign | ir.StoreField):
+            start -= 1
+        while end < len(body) and isinstance(body[end], ir.Assign | ir.StoreField):
+            end += 1
+        return start, end
 
     # ------------------------------------------------------------------------------------------ the new program
 

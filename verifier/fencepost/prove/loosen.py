@@ -317,7 +317,7 @@ class _Values:
         around = tuple(canonical(loop.var) for loop in self.loops)
         origin = (text, rebuild(value, change), around, truth)
         function = self.origins.setdefault(origin, f"value~{len(self.origins)}{'' if truth else self._from(value)}")
-        own = (ir.Name("sub"),) if "sub" in needed else ()
+        own = (ir.Name("sub"),) if "sub" in needed | reads(value) else ()
         if self.visits:
             self.counting.add(self.visits[-1])
             own = (*own, ir.Name(self.visits[-1]))
