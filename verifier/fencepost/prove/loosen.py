@@ -8,18 +8,18 @@ holds for the one that the kernel computes.  The opposite is not true: a fault o
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias, cast
+from typing import cast
 
 from fencepost import ir
 from fencepost.model.program import compile_kernel
 from fencepost.passes.aliases import Aliases, changes
 from fencepost.passes.early import Early
 from fencepost.passes.flat import Flat
-from fencepost.passes.slices import Slices, jumps, needs, reads, select
-from fencepost.passes.strides import add, polynomial
+from fencepost.passes.slices import Slices, needs, reads, select
 from fencepost.prove.complements import Complements
 from fencepost.prove.delays import Delays
 from fencepost.prove.lazy import lazy
+from fencepost.prove.nests import Path, Trips, nest_of, read_outside, sources
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import analyse
 from fencepost.rewrite import rebuild
@@ -50,14 +50,7 @@ def loosened(kernel: ir.Kernel) -> ir.Kernel:
     return Slices().run(replace(kernel, body=tuple(items)))
 
 
-Path: TypeAlias = tuple[int, ...]
-"""Where a statement stands: its number in the block, then the number of the branch, its number there, and so on.
-
--1 is the place before the first statement.
-"""
-
 _HERE = "@here"
-_TRIP = "@trip"
 _EXACT = (
     ir.Access | ir.SetCross | ir.WaitCross | ir.SyncSrc | ir.SyncDst | ir.MutexLock | ir.MutexUnlock | ir.Push | ir.Pop
 )
@@ -162,7 +155,7 @@ class _Values:
 
         How many there are in each run of the nest is unknown, and so is what the trip is like in which one falls.
         """
-        found = _nest(loop)
+        found = nest_of(loop)
         if found is None:
             return None
         nest, guarded, inner = found
@@ -172,7 +165,7 @@ class _Values:
         bounded = set().union(*(sources(self.program, reads(x.start, x.stop)) for x in nest))
         if len(reads(guard) & own) < 2 or bounded & own or {n for s in body for n in changes(s)} & (own | counted):
             return None
-        if counted & _read_outside(self.program, loop, guarded):
+        if counted & read_outside(self.program, loop, guarded):
             return None
         start = (*path, *inner, 0, -1)
         bounds = reads(guard, *(x.start for x in nest), *(x.stop for x in nest))
@@ -212,7 +205,7 @@ class _Values:
         if value is None:
             return (), loop
         trips = f"trips~{self.made}"
-        rule = _Trips(loop.var, start, stop, trips)
+        rule = Trips(loop.var, start, stop, trips)
         body = tuple(rebuild(s, rule.compared) for s in loop.body)
         body = tuple(rebuild(rebuild(s, rule.position), rule.trip) for s in body)
         new = replace(loop, start=ir.Int(0), stop=ir.Name(trips), body=body)  # type: ignore[arg-type]
@@ -329,104 +322,6 @@ class _Values:
         lows = [r.of(value)[0] for r in self.ranges]
         low = min((x for x in lows if x is not None), default=-1)
         return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"
-
-
-def _nest(loop: ir.For) -> tuple[list[ir.For], ir.If, Path] | None:
-    """Loops that hold nothing but scalars and each other, the branch inside, and where it stands from the first one."""
-    nest, path = [loop], list[int]()
-    while True:
-        acting = [(k, s) for k, s in enumerate(nest[-1].body) if not isinstance(s, ir.Assign)]
-        if len(acting) != 1:
-            return None
-        ((k, inner),) = acting
-        path += [0, k]
-        match inner:
-            case ir.For():
-                nest.append(inner)
-            case ir.If(branches=((_, body),), orelse=()) if not any(jumps(s) for s in body):
-                return nest, inner, tuple(path)
-            case _:
-                return None
-
-
-def _read_outside(program: tuple[ir.Stmt, ...], nest: ir.For, guarded: ir.If) -> set[str]:
-    """What is read outside of the branch of a nest, the assignments of the nest itself aside."""
-    found: set[str] = set()
-    stack: list[ir.Stmt] = list(program)
-    while stack:
-        stmt = stack.pop()
-        match stmt:
-            case ir.For(body=body):
-                found |= reads(stmt.start, stmt.stop, stmt.step)
-                stack += [s for s in body if not (stmt is nest and isinstance(s, ir.Assign))]
-            case ir.If(branches=branches, orelse=orelse):
-                if stmt is guarded:
-                    continue
-                found |= reads(*(condition for condition, _ in branches))
-                stack += [s for arm in (*(b for _, b in branches), orelse) for s in arm]
-            case ir.Assign(name=name, value=value):
-                found |= reads(value) - {name}
-            case _:
-                found |= reads(stmt)
-    return found
-
-
-def sources(program: tuple[ir.Stmt, ...], names: set[str]) -> set[str]:
-    """The names that the values of other names are worked out from, conditions aside."""
-    assigned: dict[str, set[str]] = {}
-    for stmt in program:
-        for node in ir.walk(stmt):
-            match node:
-                case ir.Assign(name=name, value=value):
-                    assigned.setdefault(name, set()).update(reads(value))
-                case ir.StoreField(ring=ring, field=name, value=value):
-                    assigned.setdefault(f"{ring}.{name}", set()).update(reads(value))
-    found, work = set(names), list(names)
-    while work:
-        for name in assigned.get(work.pop(), ()):
-            if name not in found:
-                found.add(name)
-                work.append(name)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Trips:
-    """Positions `start + var` of a loop over trip numbers; inside it, `stop` is `start + trips`."""
-
-    var: str
-    start: ir.Expr
-    stop: ir.Expr
-    trips: str
-
-    def compared(self, node: ir.Node) -> ir.Node:
-        """Comparisons of a position with the end, as comparisons of trip numbers (still called positions)."""
-        if not isinstance(node, ir.Compare) or len(node.rest) != 1:
-            return node
-        ((op, other),) = node.rest
-        left, right, stop = (polynomial(e, {}) for e in (node.first, other, self.stop))
-        if left is None or right is None or stop is None:
-            return node
-        difference = add(left, right, -1)
-        for sign in (1, -1):
-            distance = add(difference, add({(self.var,): 1}, stop, -1), -sign)
-            if not set(distance) - {()}:
-                ahead = distance.get((), 0)
-                here: ir.Expr = ir.Binary("-", ir.Name(_TRIP), ir.Name(self.trips))
-                if sign < 0:
-                    here = ir.Binary("-", ir.Name(self.trips), ir.Name(_TRIP))
-                return ir.Compare(here, ((op, ir.Int(-ahead)),), span=node.span)
-        return node
-
-    def position(self, node: ir.Node) -> ir.Node:
-        """Positions as sums; trip numbers by the name of the loop variable."""
-        if isinstance(node, ir.Name) and node.id == self.var:
-            return ir.Binary("+", node, self.start, span=node.span)
-        return node
-
-    def trip(self, node: ir.Node) -> ir.Node:
-        """Trip numbers are what the loop counts now."""
-        return replace(node, id=self.var) if isinstance(node, ir.Name) and node.id == _TRIP else node
 
 
 def _marked(body: tuple[ir.Stmt, ...], path: Path) -> tuple[ir.Stmt, ...]:
