@@ -25,6 +25,7 @@ from fencepost.passes.unique import UniqueLoops
 from fencepost.prove.explore import Exploration, Trouble, explore
 
 _FIRST = 2_000  # relative states of a first exploration: most kernels need less by far
+_MOST = 0.7  # of the time, for the first exploration, which its number of states limits as well
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
 
 
@@ -62,7 +63,7 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     proof = Proof()
     started = time.monotonic()
     left = max(0.0, deadline - started)
-    explored = list(explorations(compiled, started + _SHARE * left, _FIRST, rows))
+    explored = list(explorations(compiled, started + _MOST * left, _FIRST, rows))
     _explored(compiled, rows, explored, proof)
     if proof.reasons:
         now = time.monotonic()

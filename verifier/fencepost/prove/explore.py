@@ -156,12 +156,13 @@ def explore(
         enough: whether an exploration shows what is asked for, so that nothing more is tried; default: all rows.
     """
     few = min(states, _FEW)
-    if sum(len(p.code) for p in compiled.programs) <= _SHORT:
+    short = sum(len(p.code) for p in compiled.programs) <= _SHORT
+    if short:
         whole = Explorer(compiled, deadline, credits, few, slack).explore()
         if whole.closed or time.monotonic() > deadline:
             return whole
     now = time.monotonic()
-    until = now + _SHARE * (deadline - now)
+    until = now + _SHARE * (deadline - now) if short else deadline
     apart = explore_apart(compiled, until, credits=credits, states=states, slack=slack, enough=enough)
     if apart.closed or few == states:
         return apart
@@ -181,7 +182,7 @@ def explore_apart(
     found: list[Exploration] = []
     several = bool(parts.private(compiled))  # else the shared part is the whole kernel, explored by itself
     for part in [parts.shared(compiled, True), *parts.alone(compiled)]:
-        explored = _loosely(part, deadline, credits, min(states, _LOOSE), slack)
+        explored = _loosely(part, deadline, credits, min(2 * states, _LOOSE), slack)
         if not (explored.closed and (enough or _everything)(explored)) and (several or part.checks):
             now = time.monotonic()
             limit, until = (_AGAIN, now + 0.25 * (deadline - now)) if explored.closed else (states, deadline)
