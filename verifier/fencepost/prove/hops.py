@@ -116,8 +116,12 @@ class Hops:
         return search.known[key], exists, spot.find == "next"
 
     def _partner(self, event: Event, here: Instance, search: Search) -> tuple[Instance, Cond, bool]:
-        """The wait that takes a signal: it is one of those that can, since sets and waits are equally many."""
-        place = f"partner of {here.event.number} at {' '.join(t.text for t in here.terms)}"
+        """The wait that takes a signal to an agent: if there is such a signal, it is one of the waits that can.
+
+        Sets and waits of each channel are equally many.  Which channel is set may depend on the execution (a computed
+        id or lane), and this agent may wait on a part of them only.
+        """
+        place = f"partner of {here.event.agent} {here.event.number} at {' '.join(t.text for t in here.terms)}"
         if (event, place) not in search.known:
             channels = {n for _, effect in here.event.cases for n in effect.sets}
             takers = [
@@ -125,11 +129,13 @@ class Hops:
                 for e in self.kernel.traces[event.agent].events
                 if any(channels & set(effect.waits) for _, effect in e.cases)
             ]
+            taken = {n for e in takers for _, effect in e.cases for n in effect.waits}
+            given = disjoin(here.cond(here.event.when("sets", n)) for n in sorted(channels & taken))
             found = []
             for taker in takers:
                 it = search.known[taker, place] = search.fresh(taker, self.kernel.sums)
                 found.append(conjoin((it.domain, self.hop("match", here, it))))
-            search.facts.append(disjoin((negate(here.domain), *found)))
+            search.facts.append(disjoin((negate(conjoin((here.domain, given))), *found)))
         partner = search.known[event, place]
         return partner, partner.domain, False
 
