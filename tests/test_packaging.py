@@ -44,7 +44,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_only_the_two_packages_land_at_the_top(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"fencepost", "fencepost_rules"}
-    for data in ("grammar/kernel_ir.lark", "reports/schema/report.schema.json"):
+    for data in ("grammar/kernel_ir.lark", "grammar/kernel_ir.json", "reports/schema/report.schema.json"):
         assert f"fencepost/data/{data}" in names
     assert {"fencepost/py.typed", "fencepost_rules/py.typed"} <= set(names)
 

@@ -30,6 +30,16 @@ def test_no_heavy_import(arguments: list[str]) -> None:
     assert ran.stderr.splitlines()[-1] == "loaded:"
 
 
+def test_the_check_of_a_small_kernel_needs_neither_solver_nor_generator_of_parsers() -> None:
+    arguments = ["check", "--no-cache", str(ROOT / "examples" / "bias_handover.kir")]
+    modules = (*HEAVY, "tabulate", "fencepost.pipeline_row", "fencepost.skew_row", "fencepost.translation")
+    ran = python(
+        f"from fencepost.cli import main\nprint('status:', main({arguments!r}))\n"
+        f"print('loaded:', *(m for m in {modules!r} if m in sys.modules))"
+    )
+    assert ran.stdout.splitlines()[-2:] == ["status: 0", "loaded:"]
+
+
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["check", "--help"]], ids=" ".join)
 def test_help_needs_no_ir(arguments: list[str]) -> None:
     ran = python(f"from fencepost.cli import main\nmain({arguments!r})\nprint('fencepost.ir' in sys.modules)")

@@ -70,7 +70,7 @@ def _tool() -> str:
     for root in roots:
         for where, _, names in os.walk(root):
             for name in sorted(names):
-                if name.endswith((".py", ".lark")):
+                if name.endswith((".py", ".lark", ".json")):
                     status = os.stat(os.path.join(where, name))
                     stamps.append((where, name, status.st_size, status.st_mtime_ns))
     return repr((version(), sorted(stamps)))

@@ -2,6 +2,7 @@
 
 First the boundary shapes are run; they find most faults and give the smallest witnesses.  Then the prover covers all
 parameter values.  Facts become findings through the rules, and every row gets the verdict that was shown, never more.
+What few kernels need is imported when a kernel needs it: importing all takes longer than checking a small kernel.
 """
 
 from __future__ import annotations
@@ -14,20 +15,16 @@ from fencepost import ir, prover
 from fencepost.applicability import applicable, relies_on
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
-from fencepost.mending import mended
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.model.target import TARGETS
 from fencepost.options import CheckOptions
 from fencepost.passes.serial import Serial
-from fencepost.pipeline_row import pipeline_row
 from fencepost.printer import print_expr
 from fencepost.prover import Proof
 from fencepost.refutation import finding, refutation
 from fencepost.row_result import RowResult
 from fencepost.search import Outcome, Search
-from fencepost.skew_row import skew_row, with_safe_depth
-from fencepost.translation import compare
 from fencepost.verdicts import overall
 
 _CANDIDATES = 8  # of the prover, replayed per kernel
@@ -95,6 +92,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
         if Row.TRANSLATION in rows:
             _translation(serial, options, decision, deadline)
     if Row.PIPELINE in rows:
+        from fencepost.pipeline_row import pipeline_row
+
         decision.take(Row.PIPELINE, pipeline_row(variant, options.suggest))
     checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
     return KernelReport(
@@ -161,6 +160,8 @@ def _decide(
     open_rows = [row for row in rows if row not in decision.verdicts]
     told = ""
     if prove and not single and open_rows and (outcome.facts or not (proof.proved or proof.reasons)):
+        from fencepost.mending import mended
+
         whole = mended(compiled, outcome) if outcome.facts else None
         if whole is not None:
             proof, told = prover.prove(compile_kernel(whole.kernel), open_rows, deadline), f"; {whole.told}"
@@ -217,6 +218,9 @@ def _ran(compiled: Compiled, outcome: Outcome) -> str:
 
 def _translation(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
     """The row that compares the kernel with the text before a transformation."""
+    from fencepost.skew_row import with_safe_depth
+    from fencepost.translation import compare
+
     before = next(k for k in options.before if k.name == kernel.name)
     serial = Serial().run(specialise(before, options))
     decision.findings = with_safe_depth(decision.findings, serial)
@@ -234,6 +238,7 @@ def _translation(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, 
 
 def _after_skew(kernel: ir.Kernel, options: CheckOptions, decision: _Decision, deadline: float) -> None:
     """The row about the kernel as the skew pass leaves it."""
+    from fencepost.skew_row import skew_row
 
     def check(skewed: ir.Kernel) -> KernelReport:
         left = max(1.0, deadline - time.monotonic())

@@ -7,21 +7,16 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.kir.automaton import Tables
 from fencepost.frontends.kir.build import Builder
 from fencepost.frontends.kir.indent import Indenter
 from fencepost.frontends.kir.recovery import KernelParse
+from fencepost.frontends.kir.tables import Tables, load
 from fencepost.frontends.result import ReadResult
-from fencepost.resources import resource
 from fencepost.spelling import nearest, suggestion
 from fencepost.validate import mistakes
-
-if TYPE_CHECKING:
-    from lark import Lark
 
 _LOCK = threading.Lock()
 """The parser of a process, its indenter and its builder serve one text at a time."""
@@ -31,7 +26,6 @@ _HEADER = re.compile(r"^(?:kernel\b|[ \t]+kernel[ \t]+\w+[ \t]*\(|([^\W\d]\w*)[ 
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
-    lark: Lark
     tables: Tables
     indenter: Indenter
     builder: Builder
@@ -40,19 +34,8 @@ class _Parser:
 @functools.cache
 def _parser() -> _Parser:
     """The parser of this process."""
-    from lark import Lark
-
-    indenter, builder = Indenter(), Builder()
-    lark = Lark(
-        resource("grammar/kernel_ir.lark").read_text(encoding="utf-8"),
-        parser="lalr",
-        lexer="contextual",
-        postlex=indenter,
-        transformer=builder,
-        keep_all_tokens=True,
-        maybe_placeholders=False,
-    )
-    return _Parser(lark, Tables.of(lark), indenter, builder)
+    builder = Builder()
+    return _Parser(load(builder), Indenter(), builder)
 
 
 class _Errors:
@@ -97,7 +80,7 @@ def read(text: str, file: str) -> ReadResult:
             if chunk[0] in " \t":
                 errors.report(line, chunk.index("kernel") + 1, "a kernel header must begin in column 1")
             parser.builder.begin(file, errors.report)
-            parse = KernelParse(parser.lark, parser.tables, parser.indenter, parser.builder, errors.report)
+            parse = KernelParse(parser.tables, parser.indenter, parser.builder, errors.report)
             for kernel in parse.run(chunk, line):
                 for mistake in mistakes(kernel, parse.bad_names | parser.builder.dropped):
                     errors.report(mistake.span.line, mistake.span.column, mistake.message)
