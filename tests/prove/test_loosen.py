@@ -17,8 +17,9 @@ from fencepost.model.program import compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
 from fencepost.prove import parts
-from fencepost.prove.explore import Explorer, explore_apart
+from fencepost.prove.explore import Exploration, Explorer, explore_apart
 from fencepost.prove.loosen import loosened, simpler
+from fencepost.prove.parts import Part
 from fencepost.prover import prepared
 
 CAUSAL = """kernel causal(rows, columns):
@@ -107,12 +108,16 @@ def kernel_of(text: str) -> ir.Kernel:
     return prepared(result.kernels[0])
 
 
+def explored_freely(kernel: ir.Kernel) -> Exploration:
+    """Without a look at the values of scalars."""
+    part = Part(compile_kernel(kernel), frozenset(), checks=False)
+    return Explorer(part, time.monotonic() + 60, "per_slot", 500, 0).explore()
+
+
 def test_a_causal_nest_closes() -> None:
     part = parts.shared(compile_kernel(kernel_of(CAUSAL)), True)
     looser = parts.loosened(part)
-    explored = Explorer(
-        looser.compiled, time.monotonic() + 60, "per_slot", 2_000, 0, looser.unchecked, looser.checks, remember=1
-    ).explore()
+    explored = Explorer(looser, time.monotonic() + 60, "per_slot", 2_000, 0, remember=1).explore()
     assert explored.closed, explored.reason
     assert not explored.troubles
     assert all(explored.proves(row) for row in Row)
@@ -121,7 +126,9 @@ def test_a_causal_nest_closes() -> None:
 def test_trips_without_work_are_left_out() -> None:
     kernel = loosened(simpler(kernel_of(GUARDED)))
     assert sum(isinstance(n, ir.For) for n in ir.walk(kernel)) == 2
-    explored = Explorer(compile_kernel(kernel), time.monotonic() + 60, "per_slot", 500, 0, checks=False).explore()
+    explored = Explorer(
+        Part(compile_kernel(kernel), frozenset(), False), time.monotonic() + 60, "per_slot", 500, 0
+    ).explore()
     assert explored.closed, explored.reason
     assert all(explored.proves(row) for row in Row)
 
@@ -138,7 +145,9 @@ def test_trips_without_work_are_left_out() -> None:
 def test_a_broken_guarded_nest_is_not_proved(old: str, new: str) -> None:
     assert old in GUARDED
     kernel = loosened(simpler(kernel_of(GUARDED.replace(old, new))))
-    explored = Explorer(compile_kernel(kernel), time.monotonic() + 20, "per_slot", 500, 0, checks=False).explore()
+    explored = Explorer(
+        Part(compile_kernel(kernel), frozenset(), False), time.monotonic() + 20, "per_slot", 500, 0
+    ).explore()
     assert not all(explored.proves(row) for row in Row)
 
 

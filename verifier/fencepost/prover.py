@@ -117,7 +117,9 @@ def _between_cores(compiled: Compiled, exploration: Exploration) -> Exploration:
     own = private(compiled)
 
     def inner(fault: tuple[Hashable, ...]) -> bool:
-        return fault[0] in ("overflow", "mutex") or (fault[0] in ("race", "unwritten") and fault[2] in own)
+        return fault[0] in ("overflow", "signals not counted", "mutex") or (
+            fault[0] in ("race", "unwritten") and fault[2] in own
+        )
 
     return replace(exploration, troubles=[t for t in exploration.troubles if not inner(t.fault)])
 
@@ -142,7 +144,9 @@ def explorations(
         return not _open(compiled, rows, [exploration])
 
     for scheme in schemes:
-        exploration = explore(simpler, deadline, credits=scheme, states=states, enough=enough)
+        exploration = explore(
+            simpler, deadline, credits=scheme, states=states, enough=enough, counted=Row.COUNTS in rows
+        )
         yield exploration
         if not exploration.closed:
             return

@@ -51,6 +51,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "race": (Row.EVENT_POSITION, Row.PARTICIPANTS, Row.PHASES),
     "unwritten": (Row.EVENT_POSITION, Row.SLOT_MAPPING),
     "overflow": (Row.COUNTS,),
+    "signals not counted": (Row.COUNTS,),
     "leftover": (Row.EVENT_POSITION, Row.PAIRING, Row.COUNTS, Row.BOUNDARY),
     "illegal": (Row.PARTICIPANTS,),
     "hang": (Row.PAIRING, Row.BOUNDARY, Row.COUNTS, Row.PARTICIPANTS, Row.FIFO, Row.PHASES, Row.EVENT_POSITION),
@@ -145,6 +146,7 @@ def explore(
     states: int = _STATES,
     slack: int = 0,
     enough: Enough | None = None,
+    counted: bool = True,
 ) -> Exploration:
     """Explore a kernel for all parameter values.
 
@@ -154,19 +156,21 @@ def explore(
         states: the largest number of states.
         slack: raises every threshold of the folding; the verdict must not depend on it.
         enough: whether an exploration shows what is asked for, so that nothing more is tried; default: all rows.
+        counted: whether parts are asked how many signals may be pending at a time.
     """
     few = min(states, _FEW)
+    whole = Part(compiled, frozenset(), True)
     short = sum(len(p.code) for p in compiled.programs) <= _SHORT
     if short:
-        whole = Explorer(compiled, deadline, credits, few, slack).explore()
-        if whole.closed or time.monotonic() > deadline:
-            return whole
+        explored = Explorer(whole, deadline, credits, few, slack).explore()
+        if explored.closed or time.monotonic() > deadline:
+            return explored
     now = time.monotonic()
     until = now + _SHARE * (deadline - now) if short else deadline
-    apart = explore_apart(compiled, until, credits=credits, states=states, slack=slack, enough=enough)
+    apart = explore_apart(compiled, until, credits=credits, states=states, slack=slack, enough=enough, counted=counted)
     if apart.closed or few == states:
         return apart
-    return Explorer(compiled, deadline, credits, states, slack).explore()
+    return Explorer(whole, deadline, credits, states, slack).explore()
 
 
 def explore_apart(
@@ -177,18 +181,26 @@ def explore_apart(
     states: int = _STATES,
     slack: int = 0,
     enough: Enough | None = None,
+    counted: bool = True,
 ) -> Exploration:
     """Explore what the agents share, what each keeps to itself, and scalar expressions, one after the other."""
-    found: list[Exploration] = []
+    enough = enough or _everything
     several = bool(parts.private(compiled))  # else the shared part is the whole kernel, explored by itself
-    for part in [parts.shared(compiled, True), *parts.alone(compiled)]:
-        explored = _loosely(part, deadline, credits, min(2 * states, _LOOSE), slack)
-        if not (explored.closed and (enough or _everything)(explored)) and (several or part.checks):
+    shared = parts.shared(compiled, True)
+    fewer = parts.shared(compiled, True, flags=False)
+    kinds = [[shared] if fewer == shared else [fewer, shared], *([part] for part in parts.alone(compiled))]
+    found: list[Exploration] = []
+    for forms in kinds:
+        explored = Exploration(reason="values of scalars are looked at as they are")
+        for part in forms:
+            if not part.checks and not (explored.closed and enough(explored)):
+                few = min(2 * states, _LOOSE)
+                explored = Explorer(parts.loosened(part), deadline, credits, few, slack, _LITTLE, counted).explore()
+        part = forms[-1]
+        if not (explored.closed and enough(explored)) and (several or part.checks):
             now = time.monotonic()
             limit, until = (_AGAIN, now + 0.25 * (deadline - now)) if explored.closed else (states, deadline)
-            exact = Explorer(
-                part.compiled, until, credits, min(states, limit), slack, part.unchecked, part.checks
-            ).explore()
+            exact = Explorer(part, until, credits, min(states, limit), slack, counted=counted).explore()
             if exact.closed or not explored.closed:
                 explored = exact
         if part.checks and not explored.closed:
@@ -200,16 +212,6 @@ def explore_apart(
     return _joined(found)
 
 
-def _loosely(part: Part, deadline: float, credits: str, states: int, slack: int) -> Exploration:
-    """The exploration of a loosened kernel: what holds there holds for the part."""
-    if part.checks:
-        return Exploration(reason="values of scalars are looked at as they are")
-    looser = parts.loosened(part)
-    return Explorer(
-        looser.compiled, deadline, credits, states, slack, looser.unchecked, looser.checks, remember=_LITTLE
-    ).explore()
-
-
 def _joined(found: list[Exploration]) -> Exploration:
     """The explorations of all parts as one: the first is the shared one."""
     shared = found[0]
@@ -217,8 +219,8 @@ def _joined(found: list[Exploration]) -> Exploration:
         closed=all(e.closed for e in found),
         reason=next((e.reason for e in found if not e.closed), ""),
         states=sum(e.states for e in found),
-        ends=shared.ends,
-        left=shared.left,
+        ends=sum(e.ends for e in found if e.left),
+        left=sum(e.left for e in found),
         peaks=shared.peaks,
     )
     seen: set[Hashable] = set()
@@ -230,33 +232,33 @@ def _joined(found: list[Exploration]) -> Exploration:
 
 
 class Explorer:
-    """One exploration; `unchecked` and `checks` as in `fencepost.prove.parts.Part`.
+    """One exploration of a part.
 
     `remember`: how large the values are that later runs of a loop know of parameters; None: as large as any constant
-    that they are compared with.
+    that they are compared with.  `counted` as in `explore`.
     """
 
     def __init__(
         self,
-        compiled: Compiled,
+        part: Part,
         deadline: float,
         credits: str,
         states: int,
         slack: int,
-        unchecked: frozenset[str] = frozenset(),
-        checks: bool = True,
         remember: int | None = None,
+        counted: bool = True,
     ) -> None:
+        compiled = part.compiled
         self.compiled = compiled
-        self.checks = checks
+        self.part = part
         self.deadline = deadline
         self.limit = states
-        self.rules = Rules(credits, compiled.target.frees_at)
+        self.rules = Rules(credits, compiled.target.frees_at, counted)
         self.resolver = Resolver(compiled)
-        self.actions = Actions(self.resolver, _pipes(compiled), unchecked)
+        self.actions = Actions(self.resolver, _pipes(compiled), part.unchecked)
         self.relevance = Relevance(self.actions)
         self.symbols = Symbols()
-        plans = [plan(analyse(compiled, p), checks) for p in compiled.programs]
+        plans = [plan(analyse(compiled, p), part.checks) for p in compiled.programs]
         self.remember = (max((p.remember for p in plans), default=1) if remember is None else remember) + slack
         self.steppers = [Stepper(compiled, p, self.symbols) for p in plans]
         self.folder = Folder(plans, self.relevance, self.remember, slack)
@@ -311,6 +313,8 @@ class Explorer:
                 raise _Grown
             self.result.closed = True
             self._modes()
+            if not self.rules.counted:
+                self.result.troubles.append(Trouble(("signals not counted",), {}))
         self.result.states = len(self.seen)
         return self.result
 
@@ -436,8 +440,10 @@ class Explorer:
                 peaks[name] = pending
 
     def _report(self, fault: Fault, state: State) -> None:
-        if fault[0] in _OF_SCALARS and not self.checks:
+        if fault[0] in _OF_SCALARS and not self.part.checks:
             return  # another part looks at them
+        if fault[0] == "overflow" and not self.part.flags and self.resolver.channels[int(str(fault[1]))].kind == "flag":
+            return
         if fault not in self.reported:
             self.reported.add(fault)
             self.result.troubles.append(Trouble(fault, self._candidate(state)))

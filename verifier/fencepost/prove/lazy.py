@@ -72,7 +72,11 @@ def _reached(names: set[str], given: dict[str, list[ir.Expr]]) -> set[str]:
 
 
 def _open(value: ir.Expr) -> bool:
-    return isinstance(value, ir.Compare) and isinstance(value.first, ir.Call) and value.rest == (("<", ir.Int(0)),)
+    return (
+        isinstance(value, ir.Compare)
+        and isinstance(value.first, ir.Call)
+        and value.rest in ((("<", ir.Int(0)),), ((">=", ir.Int(0)),))
+    )
 
 
 def _fits(value: ir.Expr, names: set[str]) -> bool:
@@ -122,8 +126,8 @@ class _Asking:
         match node:
             case ir.Assign(name=name, value=ir.Int(value=value)) if name in self.later:
                 return replace(node, value=ir.Int(-value))
-            case ir.Assign(name=name, value=ir.Compare(first=first)) if name in self.later:
-                return replace(node, value=first)
+            case ir.Assign(name=name, value=ir.Compare(first=first, rest=((op, _),))) if name in self.later:
+                return replace(node, value=first if op == "<" else ir.Binary("-", ir.Int(-1), first))
             case ir.If(branches=branches):
                 return replace(node, branches=tuple((self._asked(condition), arm) for condition, arm in branches))
         return node

@@ -101,8 +101,11 @@ class _Values:
             before, new = self._statement(stmt, (*path, k))
             found += [*before, new]
             for name in last.get(k, ()):
-                truth = isinstance(stmt, ir.Assign) and isinstance(stmt.value, ir.Compare)
-                value = self._unknown({name}, ir.Name(name), (*path, k), truth)
+                if isinstance(stmt, ir.Assign):
+                    names = reads(stmt.value) - self.fixed
+                    value = self._unknown(names, stmt.value, (*path, k - 1), isinstance(stmt.value, ir.Compare))
+                else:
+                    value = self._unknown({name}, ir.Name(name), (*path, k))
                 if value is not None:
                     if isinstance(stmt, ir.Assign):
                         found.pop()
@@ -281,6 +284,9 @@ class _Values:
         `truth`: the value is 0 or 1, and so is what stands for it.  None if it depends on more than scalars.
         """
         names = {name.removesuffix("~") if name.endswith("~") else name for name in names}
+        holds = True
+        while truth and (denied := _denied(value)) is not None:
+            value, holds = denied, not holds
         whole = (*self.outside, *_marked(self.program, path))
         needed = needs(whole, (*names, _HERE), operations=False)
         if any("." in n for n in needed):
@@ -315,13 +321,23 @@ class _Values:
             self.counting.add(self.visits[-1])
             own = (*own, ir.Name(self.visits[-1]))
         call = ir.Call(function, own)
-        return ir.Compare(call, (("<", ir.Int(0)),), span=value.span) if truth else call
+        return ir.Compare(call, (("<" if holds else ">=", ir.Int(0)),), span=value.span) if truth else call
 
     def _from(self, value: ir.Expr) -> str:
         """How the name of an unknown function tells its least value."""
         lows = [r.of(value)[0] for r in self.ranges]
         low = min((x for x in lows if x is not None), default=-1)
         return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"
+
+
+def _denied(value: ir.Expr) -> ir.Expr | None:
+    """What a comparison denies, if it is written as a denial."""
+    match value:
+        case ir.Compare(first=ir.Compare() as first, rest=(("==", ir.Int(value=0)),)):
+            return first
+        case ir.Compare(rest=((("!=" | ">=" | ">") as op, other),)):
+            return replace(value, rest=(({"!=": "==", ">=": "<", ">": "<="}[op], other),))  # type: ignore[arg-type]
+    return None
 
 
 def _marked(body: tuple[ir.Stmt, ...], path: Path) -> tuple[ir.Stmt, ...]:

@@ -155,10 +155,11 @@ class RingState:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How FIFO credits travel, and when a slot is free again."""
+    """How FIFO credits travel, when a slot is free again, and whether it is asked how many signals may be pending."""
 
     credits: str
     frees_at: str
+    counted: bool = True
 
 
 Cell: TypeAlias = tuple[int, int, tuple[Event, ...]]
@@ -286,7 +287,7 @@ class Order:
             waits = self.waits.get(channel, ())
             if waits and clock[waits[0][0]] < waits[0][1]:
                 faults.append(("contested", channel, a.span))
-            capacity = self.actions.resolver.channels[channel].capacity
+            capacity = self.actions.resolver.channels[channel].capacity if self.rules.counted else 0
             self.waits[channel] = ((a.pipe, number), *waits[:capacity])
             token, *rest = self.tokens[channel]
             self.tokens[channel] = tuple(rest)
@@ -303,7 +304,7 @@ class Order:
             unknown = sum(known[q] < n for q, n in self.waits.get(channel, ()))
             tokens = self.tokens.get(channel, ())
             capacity = self.actions.resolver.channels[channel].capacity
-            if len(tokens) + 1 + unknown > capacity:
+            if self.rules.counted and len(tokens) + 1 + unknown > capacity:
                 faults.append(("overflow", channel, a.span))
             if len(tokens) <= capacity:
                 self.tokens[channel] = (*tokens, known)

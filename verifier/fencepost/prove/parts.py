@@ -16,6 +16,7 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Compiled, Emit, Enter, Program, Require, Set, Store, Test, compile_kernel
 from fencepost.passes.slices import Slices
 from fencepost.prove import loosen
+from fencepost.prove.flags import without_credits
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import analyse
 from fencepost.rewrite import rebuild
@@ -26,31 +27,36 @@ class Part:
     """A kernel to explore.
 
     `unchecked`: buffers whose accesses stand there only because they take locks.  `checks`: whether scalar expressions
-    are checked as well.
+    are checked as well.  `flags`: whether flags are; if not, they are in other parts.
     """
 
     compiled: Compiled
     unchecked: frozenset[str]
     checks: bool
+    flags: bool = True
 
 
-def shared(compiled: Compiled, direct: bool) -> Part:
+def shared(compiled: Compiled, direct: bool, flags: bool = True) -> Part:
     """What the agents share, for all of them together.
 
     `direct`: keep the locks of those buffers alone that some operation accesses together with shared memory.
+    `flags`: keep all flags; else some are left to the parts of each agent, and order is lost.
     """
     owners = private(compiled)
     carrying = _carrying(compiled, owners)
     if direct:
         carrying &= _direct(compiled, owners)
     kernel = _Reduction(owners, carrying, _named(compiled), together=True).run(compiled.kernel)
-    return Part(compile_kernel(kernel), frozenset(owners), False)
+    if not flags:
+        kernel = Slices().run(without_credits(kernel))
+    return Part(compile_kernel(kernel), frozenset(owners), False, flags)
 
 
 def alone(compiled: Compiled) -> list[Part]:
-    """What each agent keeps to itself: memory, one group of overlapping buffers at a time, and scalar expressions."""
+    """What each agent keeps to itself: memory, one group of overlapping buffers at a time, flags, and scalars."""
     owners = private(compiled)
     parts: list[Part] = []
+    flags = any(isinstance(node, ir.SyncSrc | ir.SyncDst) for node in ir.walk(compiled.kernel))
     for program in compiled.programs:
         core = "cube" if program.agent == "aic" else "vector"
         groups: dict[str, set[str]] = defaultdict(set)
@@ -58,11 +64,14 @@ def alone(compiled: Compiled) -> list[Part]:
         for name, owner in owners.items():
             if owner == core:
                 groups[find(name)].add(name)
+        loose = [group for group in groups.values() if not _ordered(compiled, program, group)]
         for group in groups.values():
-            locking = frozenset() if _ordered(compiled, program, group) else _locking(compiled, core)
-            parts += _one(compiled, program, frozenset(group), locking)
+            locking = _locking(compiled, core) if group in loose else frozenset()
+            parts += _one(compiled, program, frozenset(group), locking, orders=group in loose)
+        if flags and not loose:
+            parts += _one(compiled, program, frozenset(), frozenset(), orders=True)
         if not _harmless(compiled, program):
-            parts += _one(compiled, program, frozenset(), frozenset())
+            parts += _one(compiled, program, frozenset(), frozenset(), scalars=True)
     return parts
 
 
@@ -75,19 +84,25 @@ def loosened(part: Part) -> Part:
     return replace(part, compiled=replace(whole, programs=programs))
 
 
-def _one(compiled: Compiled, program: Program, group: frozenset[str], locking: frozenset[str]) -> list[Part]:
-    """One agent with one group of its buffers, or without any with its scalars; nothing if another agent is alike."""
+def _one(
+    compiled: Compiled,
+    program: Program,
+    group: frozenset[str],
+    locking: frozenset[str],
+    orders: bool = False,
+    scalars: bool = False,
+) -> list[Part]:
+    """One agent with one group of its buffers, its flags (`orders`) or its scalars; nothing if another is alike."""
     core = "cube" if program.agent == "aic" else "vector"
     others = frozenset(b.name for b in compiled.kernel.buffers) - group
-    orders = bool(locking) or not _ordered(compiled, program, set(group))
-    reduction = _Reduction(dict.fromkeys(others, core), locking, group | locking, False, orders, not group)
+    reduction = _Reduction(dict.fromkeys(others, core), locking, group | locking, False, orders, scalars)
     kernel = reduction.run(compiled.kernel)
     kernel = replace(kernel, body=tuple(i for i in kernel.body if not isinstance(i, ir.Section) or i.core == core))
     if program.agent == "aiv1" and not any(isinstance(n, ir.Name) and n.id == "sub" for n in ir.walk(kernel)):
         return []
     whole = compile_kernel(kernel)
     programs = tuple(p for p in whole.programs if p.agent == program.agent)
-    return [Part(replace(whole, programs=programs), others, not group)] if programs else []
+    return [Part(replace(whole, programs=programs), others, scalars)] if programs else []
 
 
 def _ordered(compiled: Compiled, program: Program, group: set[str]) -> bool:
