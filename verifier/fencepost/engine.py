@@ -76,6 +76,11 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
         if not rows[row]:
             decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row] if compiled.target.cores else _IN_ORDER)
     open_rows = [row for row in rows if rows[row]]
+    pipelined: RowResult | None = None
+    if Row.PIPELINE in rows:  # first, as most loops need little time, and others may use up all of it
+        from fencepost.pipeline_row import pipeline_row
+
+        pipelined = pipeline_row(variant, options.suggest, started + options.timeout / 2)
     if compiled.unsupported:
         first = compiled.unsupported[0]
         for row in open_rows:
@@ -91,10 +96,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
             _after_skew(serial, options, decision, deadline)
         if Row.TRANSLATION in rows:
             _translation(serial, options, decision, deadline)
-    if Row.PIPELINE in rows:
-        from fencepost.pipeline_row import pipeline_row
-
-        decision.take(Row.PIPELINE, pipeline_row(variant, options.suggest))
+    if pipelined is not None:
+        decision.take(Row.PIPELINE, pipelined)
     checks = tuple(Check(row, decision.verdicts[row], decision.evidence[row]) for row in rows)
     return KernelReport(
         name=kernel.name,

@@ -11,6 +11,7 @@ from fencepost.findings import Finding, Related, Row, Severity, Step, Undecided,
 from fencepost.pipeline.check import check_pipeline, pipelines, suggestion_for
 from fencepost.pipeline.result import PipelineFault, PipelineResult
 from fencepost.pipeline.schedule import Plan
+from fencepost.pipeline.suggest import NoSuggestion, Suggestion
 from fencepost.pipeline.values import instance_of
 from fencepost.row_result import RowResult, codes
 from fencepost_rules.registry import rule
@@ -18,22 +19,31 @@ from fencepost_rules.registry import rule
 _STEPS = 14
 
 
-def pipeline_row(kernel: ir.Kernel, suggest: bool = False) -> RowResult:
+def pipeline_row(kernel: ir.Kernel, suggest: bool = False, deadline: float | None = None) -> RowResult:
     """Judge every annotated pipeline of a valid kernel, for all parameter values.
 
-    `suggest`: the evidence ends with a schedule that is proved right for every loop that has none.
+    Args:
+        suggest: the evidence ends, for every loop that is not right, with a schedule that is proved right, or with
+            the reason why there is none.
+        deadline: a time of `time.monotonic()` after which what has not been decided stays unknown.
     """
-    result = _judge(kernel)
+    result = _judge(kernel, deadline)
     if not suggest:
         return result
-    right = ((loop, suggestion_for(loop, kernel)) for loop in pipelines(kernel))
-    found = [f"line {loop.span.line}: {s.text} is right" for loop, s in right if s is not None]
+    right = ((loop, suggestion_for(loop, kernel, deadline)) for loop in pipelines(kernel))
+    found = [f"line {loop.span.line}: {_suggested(s)}" for loop, s in right if s is not None]
     return replace(result, evidence=" · ".join((result.evidence, *found)))
 
 
-def _judge(kernel: ir.Kernel) -> RowResult:
+def _suggested(found: Suggestion | NoSuggestion) -> str:
+    if isinstance(found, NoSuggestion):
+        return f"no schedule to suggest: {found.reason}"
+    return f"{found.text} is right" + (f" ({found.reason})" if found.reason else "")
+
+
+def _judge(kernel: ir.Kernel, deadline: float | None) -> RowResult:
     loops = pipelines(kernel)
-    results = [check_pipeline(loop, kernel) for loop in loops]
+    results = [check_pipeline(loop, kernel, deadline) for loop in loops]
     gap = next((n for n in ir.walk(kernel) if isinstance(n, ir.Unsupported)), None)
     findings = [_finding(f, r.plan) for r in results for f in r.faults if gap is None or f.witness is None]
     errors = [f for f in findings if f.severity is Severity.ERROR]
@@ -87,12 +97,10 @@ def _finding(fault: PipelineFault, plan: Plan | None) -> Finding:
 def _trace(fault: PipelineFault, plan: Plan) -> tuple[tuple[Step, ...], tuple[tuple[int, int], ...]]:
     """The pipelined program up to the read that goes wrong, one column per stage, and where its value came from."""
     assert fault.failure is not None and fault.cause is not None
-    done = list(fault.failure.outcome.after.executions)
+    done = fault.failure.outcome.after.executions
     reader, source = fault.cause.reader, instance_of(fault.cause.found)
-    ran = [n for n, e in enumerate(done) if e.instance == reader]
-    if ran:
-        done = done[: ran[0] + 1]
-    shown = done[-_STEPS:]
+    ran = next((n for n, e in enumerate(done) if e.instance == reader), None)
+    shown = done[-_STEPS:] if ran is None else done[max(0, ran + 1 - _STEPS) : ran + 1]
     steps = tuple(
         Step(
             f"stage {plan.slot[e.instance[0]].stage}",
@@ -103,5 +111,5 @@ def _trace(fault: PipelineFault, plan: Plan) -> tuple[tuple[Step, ...], tuple[tu
         for e in shown
     )
     writers = [n for n, e in enumerate(shown) if e.instance == source]
-    links = ((writers[-1], len(shown) - 1),) if ran and writers and writers[-1] < len(shown) - 1 else ()
+    links = ((writers[-1], len(shown) - 1),) if ran is not None and writers and writers[-1] < len(shown) - 1 else ()
     return steps, links

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fencepost.findings import Finding, Row, Severity
 from fencepost.row_result import codes
 from fencepost.search import Outcome, Seen
-from fencepost.trace import trace
+from fencepost.trace import Replays, trace
 from fencepost_rules.registry import rule
 
 _HANGS = ("301", "306", "606", "601", "702", "703", "708", "707", "802", "803")
@@ -26,7 +26,8 @@ class Refutation:
 def refutation(outcome: Outcome) -> Refutation:
     """Word the facts of a search; a row is refuted if an error was found in it."""
     seen = [*outcome.facts, *boundary_facts(outcome)]
-    findings = tuple(finding(s) for s in sorted(seen, key=lambda s: s.fact.code))
+    replays = Replays()
+    findings = tuple(finding(s, replays) for s in sorted(seen, key=lambda s: s.fact.code))
     errors = [f for f in findings if f.severity is Severity.ERROR]
     rows = {row: codes([f for f in errors if f.row is row]) for row in Row if any(f.row is row for f in errors)}
     boundary = [s for s in outcome.facts if s.boundary and rule(s.fact.code).severity is Severity.ERROR]
@@ -36,13 +37,13 @@ def refutation(outcome: Outcome) -> Refutation:
     return Refutation(findings, rows)
 
 
-def finding(seen: Seen) -> Finding:
+def finding(seen: Seen, replays: Replays | None = None) -> Finding:
     """Word one fact, with its witness and the steps that show it."""
     worded = rule(seen.fact.code).finding(seen.fact)
     witness = seen.witness
     if witness is None:
         return worded
-    steps = trace(seen.runs, seen.fact)
+    steps = trace(seen.runs, seen.fact, replays)
     return replace(worded, witness=witness, replayed=True, trace=steps.steps, links=steps.links)
 
 

@@ -20,18 +20,21 @@ def steps(runs: list[Run], fact: Fact) -> tuple[Step, ...]:
     return trace(runs, fact).steps
 
 
-def trace(runs: list[Run], fact: Fact) -> Timeline:
-    """The last steps up to the fault, then every pipe involved that waits for ever."""
+def trace(runs: list[Run], fact: Fact, replays: Replays | None = None) -> Timeline:
+    """The last steps up to the fault, then every pipe involved that waits for ever.
+
+    `replays`: those of earlier facts, so that a run with many faults is replayed once.
+    """
     run = next((r for r in runs if not r.clean), runs[0]) if runs else None
     if run is None or fact.static:
         return Timeline((), (), 0)
     ops = [run.issued[agent][number] for agent, number in fact.operations]
-    shown, states = _steps(run, fact, ops)
+    shown, states = _steps(run, fact, ops, Replays() if replays is None else replays)
     earlier = max(0, len(shown) - _STEPS)
     return excerpt(run, shown[earlier:], states[earlier:], earlier)
 
 
-def _steps(run: Run, fact: Fact, ops: list[Op]) -> tuple[list[Op], list[str]]:
+def _steps(run: Run, fact: Fact, ops: list[Op], replays: Replays) -> tuple[list[Op], list[str]]:
     kinds = {fault[0] for fault in fact.faults if isinstance(fault, tuple)}
     if run.blocked and "blocked" in kinds:
         return _hang(run, ops)
@@ -43,11 +46,13 @@ def _steps(run: Run, fact: Fact, ops: list[Op]) -> tuple[list[Op], list[str]]:
         agents = {op.effect.agent for op in ops}
         shown = [
             op
-            for op in (_reordered(run, *ops) if early else _until(run, ops[-1] if "overflow" in kinds else None))
+            for op in (
+                _reordered(run, replays, *ops) if early else _until(run, ops[-1] if "overflow" in kinds else None)
+            )
             if op.effect.agent in agents and channels & {*op.effect.sets, *op.effect.waits}
         ]
     elif "race" in kinds and len(ops) == 2 and all(op.seq for op in ops):
-        shown = _reordered(run, *ops)
+        shown = _reordered(run, replays, *ops)
     else:
         agents = {op.effect.agent for op in ops}
         last = max((op for op in ops if op.seq), key=lambda op: _position(run, op), default=None)
@@ -94,19 +99,33 @@ class _Recorder(Machine):
         self.clocks[op.effect.agent, op.number] = tuple(self.pipes[op.pipe].clock)
 
 
-def _reordered(run: Run, first: Op, second: Op) -> list[Op]:
+class Replays:
+    """Runs that were executed again with clocks."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Run, _Recorder]] = {}
+
+    def of(self, run: Run) -> dict[tuple[str, int], tuple[int, ...]]:
+        """The clock of each operation of a run, by agent and number."""
+        if id(run) not in self._known:
+            weak = frozenset(c.channel for c in run.contested if c.channel is not None)
+            recorder = _Recorder(run, weak)
+            recorder.run()
+            self._known[id(run)] = run, recorder
+        return self._known[id(run)][1].clocks
+
+
+def _reordered(run: Run, replays: Replays, first: Op, second: Op) -> list[Op]:
     """An execution in which `second` comes before `first`, although it should come after it.
 
     Everything that `second` is ordered after, `second` itself, then what `first` still needs, and `first`.  Only the
     steps of the two cores are shown.
     """
-    weak = frozenset(c.channel for c in run.contested if c.channel is not None)
-    recorder = _Recorder(run, weak)
-    recorder.run()
+    clocks = replays.of(run)
     agents = {first.effect.agent, second.effect.agent}
 
     def past(op: Op) -> list[Op]:
-        clock = recorder.clocks[op.effect.agent, op.number]
+        clock = clocks[op.effect.agent, op.number]
         return [o for o in run.order if o is not op and clock[o.pipe] >= o.seq]
 
     before = past(second)

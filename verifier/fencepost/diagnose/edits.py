@@ -149,10 +149,18 @@ def nearness(kernel: ir.Kernel, sync: ir.Stmt, access: ir.Node) -> int:
 
 def syncs(kernel: ir.Kernel, core: ir.Core | None = None) -> list[Sync]:
     """The synchronisation statements of the kernel (of one core's sections), in text order."""
-    roots: list[ir.Node] = [
-        item for item in kernel.body if core is None or not isinstance(item, ir.Section) or item.core == core
-    ]
-    return [n for root in roots for n in ir.walk(root) if isinstance(n, SYNC)]
+    return [sync for sync, place in _syncs(kernel) if core is None or place in (None, core)]
+
+
+@once
+def _syncs(kernel: ir.Kernel) -> tuple[tuple[Sync, ir.Core | None], ...]:
+    """All of them, each with the core of its section."""
+    return tuple(
+        (n, item.core if isinstance(item, ir.Section) else None)
+        for item in kernel.body
+        for n in ir.walk(item)
+        if isinstance(n, SYNC)
+    )
 
 
 def core_of(agent: str) -> ir.Core:

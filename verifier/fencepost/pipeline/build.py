@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cached_property
 from math import lcm
 
 from fencepost import ir
@@ -42,6 +43,7 @@ class _Builder:
         self.assigned = {n.name for n in body if isinstance(n, ir.Assign)}
         self.written = {a.name for n in operations for a in n.writes} | self.assigned
         self.used = {a.name for n in operations for a in (*n.writes, *n.reads)} | self.assigned
+        self.read_inside = {a.name for n in operations for a in n.reads}
         self.binds = {n.name: n for n in pipelined.body if isinstance(n, ir.Bind)}
         replayed = {name: b.value for name, b in self.binds.items() if not self._buffers(b.value, self.written)}
         scheduled = self.binds.keys() - replayed.keys()
@@ -70,7 +72,7 @@ class _Builder:
         for r in raw:
             if labels[r.label] > 1 and r.node.span.line:
                 r.label += f" (line {r.node.span.line})"
-        sizes = {name: self._cells(name) for name in self.used | self._read_by_binds()}
+        sizes = {name: self._cells(name) for name in self.used | self._read_by_binds}
         shapes = self._shapes(raw, sizes)
         statements = tuple(self._finished(r, shapes) for r in raw)
         buffers = tuple(self._buffer(name, shapes[name]) for name in sorted(shapes))
@@ -93,6 +95,7 @@ class _Builder:
         )
         return replace(loop, after=self._after(loop))
 
+    @cached_property
     def _read_by_binds(self) -> set[str]:
         names = self.declared.keys() | self.written
         return {name for b in self.binds.values() for name in self._buffers(b.value, names)}
@@ -318,8 +321,7 @@ class _Builder:
         return name in self.written and (name in self.assigned or self._is_read(name))
 
     def _is_read(self, name: str) -> bool:
-        inside = {a.name for s in self.node.body for n in ir.walk(s) if isinstance(n, ir.DataOp) for a in n.reads}
-        return name in inside or name in self.around.read or name in self._read_by_binds()
+        return name in self.read_inside or name in self.around.read or name in self._read_by_binds
 
     def _after(self, loop: Loop) -> tuple[Access, ...]:
         """The local buffers whose contents are used once the loop has ended."""

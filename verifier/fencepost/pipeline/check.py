@@ -14,34 +14,36 @@ from fencepost.pipeline.model import Loop
 from fencepost.pipeline.planned import Unplanned, plan_stages
 from fencepost.pipeline.result import PipelineFault, PipelineResult
 from fencepost.pipeline.schedule import Plan
-from fencepost.pipeline.suggest import Suggestion, suggest
+from fencepost.pipeline.suggest import NoSuggestion, Suggestion, suggest
 from fencepost.pipeline.surroundings import find
 from fencepost.pipeline.trips import Trips
 from fencepost.pipeline.verify import verify
 
 
-def check_pipeline(loop: ir.Pipelined, kernel: ir.Kernel) -> PipelineResult:
+def check_pipeline(loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None = None) -> PipelineResult:
     """Check one `pipelined` loop of a kernel for all parameter values that the kernel allows.
+
+    `deadline` is a time of `time.monotonic()` after which what has not been decided stays unknown.
 
     Raises:
         ValueError: `loop` is not a node of `kernel`.
     """
     try:
-        result = _check(loop, kernel)
+        result = _check(loop, kernel, deadline)
     except RecursionError:
         result = _unreadable(loop, Unreadable("statements or expressions are nested too deeply"))
     return replace(result, faults=tuple(_of_parameters(f, kernel) for f in result.faults))
 
 
-def _check(loop: ir.Pipelined, kernel: ir.Kernel) -> PipelineResult:
+def _check(loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None) -> PipelineResult:
     around = find(loop, kernel)
     try:
         model, trips = build(loop, around), trips_of(loop, around)
     except Unreadable as unreadable:
         return _unreadable(loop, unreadable)
-    result = _certain(verify(model, trips))
+    result = _certain(verify(model, trips, deadline))
     if result.verdict is Verdict.NOT_APPLICABLE and loop.num_stages is not None:
-        return _as_planned(model, trips)
+        return _as_planned(model, trips, deadline)
     return result
 
 
@@ -53,14 +55,14 @@ def _unreadable(loop: ir.Pipelined, unreadable: Unreadable) -> PipelineResult:
     return PipelineResult((), Verdict.UNKNOWN, reason, (Undecided(Row.PIPELINE, reason, span),))
 
 
-def _as_planned(model: Loop, trips: Trips) -> PipelineResult:
+def _as_planned(model: Loop, trips: Trips, deadline: float | None) -> PipelineResult:
     """The loop with the stages that the compiler chooses; what goes wrong then is the compiler's doing."""
     asked = f"num_stages = {model.annotations.num_stages}"
     try:
         planned = plan_stages(model)
     except Unplanned as unplanned:
         return PipelineResult((), Verdict.NOT_APPLICABLE, f"{asked}, stage and order left to the compiler: {unplanned}")
-    result = _certain(verify(planned, trips))
+    result = _certain(verify(planned, trips, deadline))
     notes = planned.annotations
     chosen = f"{asked}, which the compiler turns into stage = {notes.stage}, order = {notes.order}"
     if result.verdict is Verdict.PROVED:
@@ -110,10 +112,15 @@ def plan_of(loop: ir.Pipelined, kernel: ir.Kernel) -> Plan | None:
     return resolve(model).plan
 
 
-def suggestion_for(loop: ir.Pipelined, kernel: ir.Kernel) -> Suggestion | None:
-    """The nearest right annotation of a loop; None if it is right, could not be read, or none was found."""
+def suggestion_for(
+    loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None = None
+) -> Suggestion | NoSuggestion | None:
+    """The nearest right annotation of a loop, or why there is none; None if it is right as it is, or unreadable.
+
+    `deadline` is a time of `time.monotonic()` after which the search is given up.
+    """
     around = find(loop, kernel)
     try:
-        return suggest(build(loop, around), trips_of(loop, around))
+        return suggest(build(loop, around), trips_of(loop, around), deadline)
     except Unreadable:
         return None

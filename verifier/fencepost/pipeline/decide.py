@@ -8,6 +8,7 @@ difference is reported only for a trip count at which both programs were run.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from itertools import product
 
@@ -15,6 +16,7 @@ from fencepost.findings import Verdict
 from fencepost.model.functions import FunctionTable
 from fencepost.pipeline.explore import Exploration, Outcome, agreement, outcome
 from fencepost.pipeline.horizon import Horizon, horizon
+from fencepost.pipeline.model import Somewhere
 from fencepost.pipeline.order import Lost, lost_order, repeats
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.sequence import Opaque
@@ -24,6 +26,12 @@ from fencepost.pipeline.unknowns import few_trips_undecided, settled, unknown_pa
 
 _MAX_RUN = 20_000
 """Statements that a single run for a witness may execute."""
+
+_MAX_SEARCH = 80_000
+"""Statements that the runs for one trip count may execute in the search for a witness."""
+
+_MAX_FURTHER = 6_000
+"""Statements that runs for more trips may execute once a failure is known, to show other causes."""
 
 _MAX_DEPTH = 500
 """Depth of a loop that is explored; the dependence test alone decides deeper ones."""
@@ -55,21 +63,24 @@ class Decision:
     failures: tuple[Failure, ...] = ()
 
 
-def decide(plan: Plan, trips: Trips = ANY_TRIPS) -> Decision:
-    """Decide whether the pipelined loop is right for every possible trip count."""
+def decide(plan: Plan, trips: Trips = ANY_TRIPS, deadline: float | None = None) -> Decision:
+    """Decide whether the pipelined loop is right for every possible trip count.
+
+    `deadline` is a time of `time.monotonic()` after which no further trip count is tried.
+    """
     if not plan.rewritten:
         stage = plan.slots[0].stage
         return Decision(Verdict.PROVED, f"all statements are in stage {stage}: the loop is kept in source order")
     try:
         invariants = _invariants(plan)
         if not invariants:
-            return _decide(plan, trips)
+            return _decide(plan, trips, deadline)
         lost = lost_order(plan)
         if lost is None and waits_undecided(plan) is None and few_trips_undecided(plan, trips) is None:
             return Decision(Verdict.PROVED, _DEPENDENCES)
         if len(invariants) > _MAX_INVARIANTS:
             return Decision(Verdict.UNKNOWN, f"{len(invariants)} unknown conditions that do not change in the loop")
-        return _by_cases(plan, trips, invariants)
+        return _by_cases(plan, trips, invariants, deadline)
     except Unclear as unclear:
         return Decision(Verdict.UNKNOWN, str(unclear))
 
@@ -79,14 +90,14 @@ def _invariants(plan: Plan) -> list[Opaque]:
     return [part for part in dict.fromkeys(parts) if part.invariant]
 
 
-def _by_cases(plan: Plan, trips: Trips, invariants: list[Opaque]) -> Decision:
+def _by_cases(plan: Plan, trips: Trips, invariants: list[Opaque], deadline: float | None) -> Decision:
     decisions = []
     for truths in product((True, False), repeat=len(invariants)):
         case = trips
         for part, truth in zip(invariants, truths, strict=True):
             case = case.given(part.expr, truth)
         if case.least(0) is not None:
-            decisions.append(_decide(settled(plan, dict(zip(invariants, truths, strict=True))), case))
+            decisions.append(_decide(settled(plan, dict(zip(invariants, truths, strict=True))), case, deadline))
     for verdict in (Verdict.REFUTED, Verdict.UNKNOWN):
         for decision in decisions:
             if decision.verdict is verdict:
@@ -94,7 +105,7 @@ def _by_cases(plan: Plan, trips: Trips, invariants: list[Opaque]) -> Decision:
     return decisions[0] if decisions else Decision(Verdict.VACUOUS, "no parameters reach the loop")
 
 
-def _decide(plan: Plan, trips: Trips) -> Decision:
+def _decide(plan: Plan, trips: Trips, deadline: float | None) -> Decision:
     only = trips.only()
     lost = lost_order(plan)
     waits = any(slot.is_async for slot in plan.slots)
@@ -107,11 +118,11 @@ def _decide(plan: Plan, trips: Trips) -> Decision:
         if only is not None and (only + plan.depth) * len(plan.slots) <= _MAX_RUN:
             return _single(plan, trips, only)
         if lost is None and not waits:
-            return _kept(plan, trips, ahead)
-        return _explore(plan, trips, ahead)
+            return _kept(plan, trips, deadline)
+        return _explore(plan, trips, ahead, deadline)
     if lost is None and not waits and not repeats(plan):
         return Decision(Verdict.PROVED, _DEPENDENCES)
-    return _search(plan, trips, lost, ahead)
+    return _search(plan, trips, lost, ahead, deadline)
 
 
 _DEPENDENCES = "every flow, anti and output dependence is kept, for every trip count"
@@ -127,34 +138,61 @@ def _single(plan: Plan, trips: Trips, only: int) -> Decision:
     return Decision(Verdict.PROVED, f"both programs were run for the only trip count, {only}")
 
 
-def _kept(plan: Plan, trips: Trips, ahead: Horizon) -> Decision:
+def _kept(plan: Plan, trips: Trips, deadline: float | None) -> Decision:
     """All orders are kept; what remains are statements that run twice when there are few trips."""
     last = plan.last_stage if repeats(plan) else 0
-    failures = _failures(plan, trips, list(range(last)))
+    failures: list[Failure] = []
+    for count in range(last):
+        result = outcome(plan, count, Setting())
+        if result.wrong and (setting := trips.setting(count)) is not None:
+            failures.append(_failure(plan, result, setting))
+        if _over(deadline) or (failures and count * count * len(plan.slots) > _MAX_RUN):
+            if not failures and count < last - 1:
+                return Decision(Verdict.UNKNOWN, _NO_TIME)
+            break
     if failures:
-        return Decision(Verdict.REFUTED, f"fewer trips than the last stage, {plan.last_stage}", failures)
+        return Decision(Verdict.REFUTED, f"fewer trips than the last stage, {plan.last_stage}", tuple(failures))
     few = f"; 0 to {last - 1} trips were run" if last else ""
     return Decision(Verdict.PROVED, _DEPENDENCES + few)
 
 
-def _failures(plan: Plan, trips: Trips, counts: list[int]) -> tuple[Failure, ...]:
-    found = []
-    for count in counts:
-        if outcome(plan, count, Setting()).wrong and (setting := trips.setting(count)) is not None:
-            found.append(Failure(outcome(plan, count, setting), setting))
-    return tuple(found)
+def _failure(plan: Plan, result: Outcome, setting: Setting) -> Failure:
+    """The failure that `result` shows, with its whole history, for the parameters of the kernel."""
+    if not result.shared and not _has_unknowns(plan):  # the parameters decide nothing but the trip count
+        return Failure(result, setting)
+    return Failure(outcome(plan, result.trips, setting), setting)
 
 
-def _explore(plan: Plan, trips: Trips, ahead: Horizon) -> Decision:
+def _has_unknowns(plan: Plan) -> bool:
+    accesses = (a for s in plan.loop.statements for a in (*s.reads, *s.writes))
+    return any(unknown_parts(plan.statement(s)) for s in plan.slots) or any(
+        isinstance(a.index, Somewhere) for a in accesses
+    )
+
+
+_NO_TIME = "the time limit was reached"
+
+
+def _over(deadline: float | None) -> bool:
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def _explore(plan: Plan, trips: Trips, ahead: Horizon, deadline: float | None) -> Decision:
     exploration = Exploration(plan, ahead.tail, Setting())
     outcomes = []
     failures: list[Failure] = []
+    since = 0  # statements run for further failures, which may show other causes than the first
     for result in exploration.run(ahead.trips):
         outcomes.append(result)
         if result.wrong and (setting := trips.setting(result.trips)) is not None:
-            failures.append(Failure(outcome(plan, result.trips, setting), setting))
-        if failures and result.trips > 2 * (plan.depth + 1):
+            failures.append(_failure(plan, result, setting))
+        since += result.trips * len(plan.slots) if failures else 0
+        if failures and (result.trips > 2 * (plan.depth + 1) or since > _MAX_FURTHER):
             break
+        if _over(deadline):
+            if failures:
+                break
+            return Decision(Verdict.UNKNOWN, _NO_TIME)
     if failures:
         return Decision(Verdict.REFUTED, "runs of both programs differ", tuple(failures))
     last = outcomes[ahead.settled :]
@@ -183,7 +221,7 @@ def _far(plan: Plan, trips: Trips, count: int) -> Decision:
     return Decision(Verdict.REFUTED, "runs of both programs differ", (Failure(outcome(plan, count, setting), setting),))
 
 
-def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str) -> Decision:
+def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str, deadline: float | None) -> Decision:
     """Not everything repeats: rely on the dependence test, or look for a witness among small trip counts."""
     if lost is None:
         missing = waits_undecided(plan) or few_trips_undecided(plan, trips)
@@ -192,11 +230,16 @@ def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str) -> Decision:
     else:
         missing = f"{why}, and {lost_in_words(plan, lost)}"
     only = trips.only()
+    tables = _TABLES if _has_unknowns(plan) else _TABLES[:1]
     for count in range(2 * plan.depth + 3) if only is None else (only,):
+        if _over(deadline):
+            return Decision(Verdict.UNKNOWN, f"{_NO_TIME}; {missing}")
+        if (count + plan.depth) * len(plan.slots) * len(tables) > _MAX_SEARCH:
+            break
         setting = trips.setting(count)
-        if setting is None or (count + plan.depth) * len(plan.slots) * len(_TABLES) > _MAX_RUN:
+        if setting is None:
             continue
-        for seed, high in _TABLES:
+        for seed, high in tables:
             table = FunctionTable(setting.functions.values, default=high, seed=seed, low=0, high=high)
             trial = Setting(setting.names, table)
             result = outcome(plan, count, trial)

@@ -153,8 +153,7 @@ class _Misread:
         for i in self.instances:
             if stages[i] < 0:
                 return "927", _past_the_end(plan, plan.slot[i[0]])
-        twice = repeats(plan)
-        if self.trips < plan.last_stage and twice:
+        if self.trips < plan.last_stage and (twice := repeats(plan)):
             numbers = {slot.number for slot in twice}
             slot = next((plan.slot[i[0]] for i in self.instances if i[0] in numbers), twice[0])
             return "926", (

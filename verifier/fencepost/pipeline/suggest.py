@@ -1,45 +1,52 @@
 """Which stage and order would be right for a loop, as close as possible to what is written?
 
-A solver proposes schedules that keep every dependence (or, where there is none, that the compiler accepts), with as few
-changed entries as possible; each proposal is verified before it is given out.  What a failed proposal teaches is added
-to the question.
+A solver proposes schedules with as few changed entries as possible; each proposal is verified before it is given out.
+The serial loop says in advance which orders its values need, and what a failed proposal teaches is added to the
+question (`lessons`), so that few proposals fail.  If nothing is left to propose, no such schedule exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from fencepost.findings import Verdict
 from fencepost.pipeline.accept import resolve
-from fencepost.pipeline.explore import outcome
-from fencepost.pipeline.model import Access, Annotations, Loop, Statement
-from fencepost.pipeline.order import may_share
+from fencepost.pipeline.demands import Demands, races
+from fencepost.pipeline.explore import Outcome, outcome
+from fencepost.pipeline.flows import flows
+from fencepost.pipeline.lessons import missing_wait, not_again, wrong_values
+from fencepost.pipeline.model import Annotations, Loop, Statement
+from fencepost.pipeline.question import NEVER, Proposal, Question, Unsettled
 from fencepost.pipeline.result import PipelineResult
+from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.setting import Setting
-from fencepost.pipeline.smt import number
-from fencepost.pipeline.trips import ANY_TRIPS, Trips
+from fencepost.pipeline.trips import ANY_TRIPS, Trips, Unclear
 from fencepost.pipeline.verify import verify
-from fencepost.prove.solver import check
 
-_MAX_PROPOSALS = 25
+_MAX_UNDECIDED = 25
+"""Proposals that may turn out neither right nor wrong before the search is given up."""
+
 _MAX_STATEMENTS = 24
-_MAX_FAILING = 4
 _MAX_STAGE = 64
+
+_MAX_FAILING = 6
+_MAX_RUN = 2_000
+"""Statements that a run for finding out what the values need may execute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suggestion:
     """A stage and an order for the scheduled statements, proved right.
 
-    `changes` counts the entries that differ from what is written; 0 if nothing was written.
+    `changes` counts the entries that differ from what is written; 0 if nothing was written.  `reason` is empty if the
+    stages 0 to the last are used, else it says why the loop is no pipeline of the written depth.
     """
 
     stage: tuple[int, ...]
     order: tuple[int, ...]
     changes: int
     result: PipelineResult
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -47,31 +54,58 @@ class Suggestion:
         return f"stage = ({_listed(self.stage)}), order = ({_listed(self.order)})"
 
 
+@dataclass(frozen=True, slots=True)
+class NoSuggestion:
+    """There is nothing to suggest.  `exists`: False if no right schedule exists at all, None if that is not known."""
+
+    reason: str
+    exists: bool | None = None
+
+
 def _listed(values: tuple[int, ...]) -> str:
     return ", ".join(map(str, values)) + ("," if len(values) == 1 else "")
 
 
-def suggest(loop: Loop, trips: Trips = ANY_TRIPS) -> Suggestion | None:
+def suggest(
+    loop: Loop, trips: Trips = ANY_TRIPS, deadline: float | None = None, written: PipelineResult | None = None
+) -> Suggestion | NoSuggestion | None:
     """The nearest right annotation of the same depth, or for a loop without one the shallowest that overlaps copies.
 
-    None if the loop is right as it is, or if no right annotation was found.
+    None if the loop is right as it is, or if it has neither an annotation nor a copy that could be overlapped.
+
+    Args:
+        deadline: a time of `time.monotonic()` after which the search is given up.
+        written: what `verify` says about the loop as it is, if that is known.
     """
     notes = loop.annotations
     scheduled = [n for n in range(len(loop.statements)) if not loop.can_replay(n)]
-    if not scheduled or len(scheduled) > _MAX_STATEMENTS:
-        return None
     if notes.stage is None and notes.order is None:
-        return _overlapping(loop, trips, scheduled)
-    written = verify(loop, trips)
-    if written.verdict is Verdict.PROVED:
+        sources = [n for n in scheduled if _brings_in(loop, loop.statements[n])]
+        if not sources:
+            return None
+        limit = _limit(scheduled)
+        return limit if limit is not None else _overlapping(loop, trips, scheduled, sources, deadline)
+    written = verify(loop, trips) if written is None else written
+    if written.verdict is Verdict.PROVED or not scheduled:
         return None
     stages, orders = (_aligned(loop, scheduled, entries) for entries in (notes.stage, notes.order))
-    depth = max((s for s in stages if s is not None), default=1)
-    if depth > _MAX_STAGE:
+    depth = max(max((s for s in stages if s is not None), default=1), 0)
+    limit = _limit(scheduled)
+    if limit is None and depth > _MAX_STAGE:
+        limit = NoSuggestion(f"the search is made for stages up to {_MAX_STAGE}, and the last stage is {depth}")
+    if limit is not None:
+        return limit
+    search = _Search(Question(loop, scheduled, stages, orders, depth, deadline), trips)
+    search.learn(written)
+    return search.nearest()
+
+
+def _limit(scheduled: list[int]) -> NoSuggestion | None:
+    if len(scheduled) <= _MAX_STATEMENTS:
         return None
-    question = _Question(loop, scheduled, stages, orders, max(depth, 0))
-    question.remember(written)
-    return question.answer(trips)
+    return NoSuggestion(
+        f"the search is made for up to {_MAX_STATEMENTS} statements, and {len(scheduled)} are scheduled"
+    )
 
 
 def _aligned(loop: Loop, scheduled: list[int], entries: tuple[int, ...] | None) -> list[int | None]:
@@ -88,21 +122,23 @@ def _aligned(loop: Loop, scheduled: list[int], entries: tuple[int, ...] | None) 
     return [found.get(n) for n in scheduled]
 
 
-def _overlapping(loop: Loop, trips: Trips, scheduled: list[int]) -> Suggestion | None:
-    sources = [n for n in scheduled if _brings_in(loop, loop.statements[n])]
-    if not sources:
-        return None
-    orders: list[int | None] = list(range(len(scheduled)))
+def _overlapping(
+    loop: Loop, trips: Trips, scheduled: list[int], sources: list[int], deadline: float | None
+) -> Suggestion | NoSuggestion:
+    written: list[int | None] = list(range(len(scheduled)))
+    doubt: NoSuggestion | None = None
     for last in range(1, len(scheduled)):
-        question = _Question(loop, scheduled, [None] * len(scheduled), orders, last)
+        question = Question(loop, scheduled, [None] * len(scheduled), written, last, deadline)
         for n in sources:
-            written = {a.buffer for a in loop.statements[n].writes}
-            users = [m for m in scheduled if m > n and any(a.buffer in written for a in loop.statements[m].reads)]
-            question.facts += [f"(< {question.stage(n)} {question.stage(m)})" for m in users]
-        found = question.answer(trips)
-        if found is not None:
+            filled = {a.buffer for a in loop.statements[n].writes}
+            users = [m for m in scheduled if m > n and any(a.buffer in filled for a in loop.statements[m].reads)]
+            question.say(f"(< {question.stage(n)} {question.stage(m)})" for m in users)
+        found = _Search(question, trips).pipeline()
+        if isinstance(found, Suggestion):
             return replace(found, changes=0)
-    return None
+        if found.exists is None and doubt is None:
+            doubt = found
+    return doubt or NoSuggestion("no schedule in which every copy is a stage ahead of its users is right", False)
 
 
 def _brings_in(loop: Loop, text: Statement) -> bool:
@@ -112,112 +148,94 @@ def _brings_in(loop: Loop, text: Statement) -> bool:
     return text.copy or (moves and bool(text.writes) and all(a.buffer in local for a in text.writes))
 
 
-class _Question:
-    """Schedules of a loop with stages from 0 to `last`, as SMT-LIB text."""
+class _Search:
+    """Proposals for one question, verified one after the other."""
 
-    def __init__(
-        self,
-        loop: Loop,
-        scheduled: list[int],
-        stages: list[int | None],
-        orders: list[int | None],
-        last: int,
-    ) -> None:
-        self.loop, self.scheduled, self.last = loop, scheduled, last
-        self.written = dict(zip(scheduled, zip(stages, orders, strict=True), strict=True))
-        self.facts: list[str] = []
-        self.failing: list[
-            tuple[int, Setting]
-        ] = []  # trip counts at which earlier proposals failed, the last one first
-        known = [o for o in orders if o is not None]
-        self.low, self.high = min(0, *known, 0), max(len(scheduled) - 1, *known, 0)
+    def __init__(self, question: Question, trips: Trips) -> None:
+        self.question, self.trips, self.loop = question, trips, question.loop
+        self.failing: list[tuple[int, Setting]] = []  # runs in which earlier proposals failed, the last one first
+        self.undecided: list[str] = []  # why proposals were neither proved nor refuted
+        self.known: list[tuple[int, Setting]] = []
+        self._start()
 
-    def stage(self, n: int) -> str:
-        return f"s{n}"
+    def _start(self) -> None:
+        question = self.question
+        notes = self._annotated(Proposal(dict.fromkeys(question.scheduled, 0), {n: n for n in question.scheduled}, 0))
+        plan = resolve(notes).plan
+        if plan is None:
+            return
+        if any(plan.scalars.values()):  # a bind would be used outside the scope that the compiler gives it (934)
+            question.say(["whole"])
+        try:
+            count = self.trips.least(2 * question.last + 2)
+            setting = None if count is None else self.trips.setting(count)
+        except Unclear:
+            return
+        if count is not None and setting is not None:
+            self._need(count, setting)
 
-    def order(self, n: int) -> str:
-        return f"o{n}"
+    def nearest(self) -> Suggestion | NoSuggestion:
+        """The nearest schedule that uses the stages from 0 to the last, else one that does not."""
+        found = self.pipeline()
+        if isinstance(found, Suggestion):
+            return found
+        other = self._closest("(not spread)")
+        return replace(other, reason=found.reason) if isinstance(other, Suggestion) else other
 
-    def answer(self, trips: Trips) -> Suggestion | None:
-        """The verified schedule with the fewest changes that keeps the loop a pipeline, else one that does not."""
-        kept, overlapping = list(self._kept()), self._overlapping()
-        for rules in ([*kept, overlapping], [overlapping], kept, []):
-            proposals = 0
-            for changes in range(2 * len(self.scheduled) + 1):
-                while proposals < _MAX_PROPOSALS:
-                    proposal = self._propose(rules, changes)
-                    if proposal is None:
-                        break
-                    proposals += 1
-                    loop = self._annotated(*proposal)
-                    if self._fails(loop):
-                        self.facts.append(self._not_again(list(self.scheduled), *proposal))
-                        continue
-                    result = verify(loop, trips)
-                    self.remember(result)
-                    if result.verdict is Verdict.PROVED:
-                        stage, order = loop.annotations.stage, loop.annotations.order
-                        assert stage is not None and order is not None
-                        return Suggestion(stage, order, changes, result)
-                    self.facts += self._learned(result, *proposal)
+    def pipeline(self) -> Suggestion | NoSuggestion:
+        """The nearest right schedule that uses the stages from 0 to the last."""
+        return self._closest("spread")
+
+    def _closest(self, rule: str) -> Suggestion | NoSuggestion:
+        depth = self.question.last + 1
+        try:
+            for changes in range(len(self.question.written) + 1 if self.question.propose(rule) else 0):
+                found = self._with(rule, changes)
+                if found is not None:
+                    return found
+                if len(self.undecided) > _MAX_UNDECIDED:
+                    return NoSuggestion(f"{len(self.undecided)} schedules could not be decided: {self.undecided[0]}")
+        except Unsettled as unsettled:
+            return NoSuggestion(f"the search for a schedule was given up: {unsettled}")
+        if self.undecided:
+            return NoSuggestion(f"no other schedule of depth {depth} is right, and some are open: {self.undecided[0]}")
+        return NoSuggestion(f"no pipelined schedule of depth {depth} is right", False)
+
+    def _with(self, rule: str, changes: int) -> Suggestion | None:
+        """A right schedule with that many changes, those first that keep all dependences."""
+        kept = True
+        while len(self.undecided) <= _MAX_UNDECIDED:
+            proposal = self.question.propose(rule, changes=changes)
+            if proposal is None:
+                break
+            if kept:
+                other = self.question.propose(rule, "kept", changes=changes)
+                kept, proposal = other is not None, other or proposal
+            loop = self._annotated(proposal)
+            if not self._fails(loop, proposal):
+                result = verify(loop, self.trips)
+                if result.verdict is Verdict.PROVED:
+                    stage, order = loop.annotations.stage, loop.annotations.order
+                    assert stage is not None and order is not None
+                    return Suggestion(stage, order, proposal.changes, result)
+                self.learn(result, proposal)
+            self.question.say([not_again(self.question, proposal)])
         return None
 
-    def remember(self, result: PipelineResult) -> None:
-        """Keep the runs that showed what is wrong: the next proposal often fails in the same.
-
-        Failures because of few trips (926) are left to the full check, from which more can be learnt.
-        """
-        shown = [(f.code, f.failure) for f in result.faults if f.failure is not None]
-        runs = [(failure.outcome.trips, failure.setting) for code, failure in shown if code != "926"]
-        self.failing = [*runs, *self.failing][:_MAX_FAILING]
-
-    def _fails(self, loop: Loop) -> bool:
-        """Whether a proposal fails in a run in which others failed; if not, nothing is known about it."""
-        plan = resolve(loop).plan
-        if plan is None:
-            return False
-        return any(outcome(plan, trips, setting).wrong for trips, setting in self.failing)
-
-    def _overlapping(self) -> str:
-        """Stages from the first to the last are used, so that the loop stays a pipeline of its depth."""
-        return f"(or {' '.join(f'(= {self.stage(n)} 0)' for n in self.scheduled)})"
-
-    # ------------------------------------------------------------------------------------------------ the text
-
-    def _propose(self, rules: list[str], changes: int) -> tuple[dict[int, int], dict[int, int]] | None:
-        """A schedule that differs from what is written in exactly `changes` entries."""
-        names = [f(n) for n in self.scheduled for f in (self.stage, self.order)]
-        lines = [f"(declare-const {name} Int)" for name in names]
-        lines += [f"(declare-const v{k} Int)" for k in range(len(self._versioned()))]
-        facts = [*self._accepted(), *rules, *self.facts]
-        terms = [f"(ite (= {name} {number(value)}) 0 1)" for name, value in self._entries() if value is not None]
-        facts.append(f"(= {changes} (+ 0 {' '.join(terms)}))" if terms else f"(= {changes} 0)")
-        verdict = check("\n".join((*lines, *(f"(assert {fact})" for fact in facts))))
-        if verdict.answer != "sat":
-            return None
-        stages = {n: verdict.model.get(self.stage(n), 0) for n in self.scheduled}
-        orders = {n: verdict.model.get(self.order(n), 0) for n in self.scheduled}
-        return stages, orders
-
-    def _entries(self) -> Iterator[tuple[str, int | None]]:
-        for n, (stage, order) in self.written.items():
-            yield self.stage(n), stage
-            yield self.order(n), order
-
-    def _annotated(self, stages: dict[int, int], orders: dict[int, int]) -> Loop:
+    def _annotated(self, proposal: Proposal) -> Loop:
         """The loop with a proposal; async marks stay with their statements."""
-        notes = self.loop.annotations
+        notes, scheduled = self.loop.annotations, self.question.scheduled
 
         def kept(entries: tuple[int, ...] | None) -> tuple[int, ...] | None:
-            if entries is None or len(entries) not in (len(self.scheduled), len(self.loop.statements)):
+            if entries is None or len(entries) not in (len(scheduled), len(self.loop.statements)):
                 return None
-            return entries if len(entries) == len(self.scheduled) else tuple(entries[n] for n in self.scheduled)
+            return entries if len(entries) == len(scheduled) else tuple(entries[n] for n in scheduled)
 
         return replace(
             self.loop,
             annotations=Annotations(
-                tuple(stages[n] for n in self.scheduled),
-                tuple(orders[n] for n in self.scheduled),
+                tuple(proposal.stages[n] for n in scheduled),
+                tuple(proposal.orders[n] for n in scheduled),
                 notes.num_stages,
                 notes.async_stages,
                 kept(notes.async_producers),
@@ -225,110 +243,48 @@ class _Question:
             ),
         )
 
-    def _accepted(self) -> Iterator[str]:
-        """What the compiler demands."""
-        for n in self.scheduled:
-            yield f"(<= 0 {self.stage(n)} {self.last})"
-            yield f"(<= {number(self.low)} {self.order(n)} {number(self.high)})"
-        yield f"(or {' '.join(f'(= {self.stage(n)} {self.last})' for n in self.scheduled)} false)"
-        if len(self.scheduled) > 1:
-            yield f"(distinct {' '.join(self.order(n) for n in self.scheduled)})"
-        for place, reader in enumerate(self.scheduled):
-            text = self.loop.statements[reader]
-            read = {a.buffer for a in text.seen}
-            for writer in self.scheduled[:place]:
-                if any(a.buffer in read for a in self.loop.statements[writer].writes):
-                    yield self._before(writer, reader, "0")
-            for name in text.uses:
-                bind = self.loop.definition.get(name)
-                if bind is not None and bind != reader and not self.loop.can_replay(bind):
-                    yield f"(= {self.stage(bind)} {self.stage(reader)})"
-                    yield f"(< {self.order(bind)} {self.order(reader)})"
+    # ----------------------------------------------------------------------------------------------------- learning
 
-    def _before(self, p: int, q: int, distance: str) -> str:
-        """p for some iteration runs before q for the iteration `distance` later."""
-        later = f"(+ {self.stage(q)} {distance})"
-        same = f"(and (= {self.stage(p)} {later}) (< {self.order(p)} {self.order(q)}))"
-        return f"(or (< {self.stage(p)} {later}) {same})"
+    def learn(self, result: PipelineResult, proposal: Proposal | None = None) -> None:
+        """Keep the runs that show what is wrong, for others often fail in the same, and what they teach."""
+        runs = {
+            f.failure.outcome.trips: (f.failure.outcome.trips, f.failure.setting)
+            for f in result.faults
+            if f.failure is not None
+        }
+        self.failing = [*runs.values(), *self.failing][:_MAX_FAILING]
+        for count, setting in runs.values():
+            self._need(count, setting)
+            if proposal is not None and result.plan is not None:
+                self._taught(proposal, result.plan, outcome(result.plan, count, setting))
+        if result.verdict is Verdict.UNKNOWN and proposal is not None:
+            self.undecided.append(result.evidence)
 
-    def _versioned(self) -> list[str]:
-        return [b.name for b in self.loop.buffers if b.local and b.name in self.loop.written]
+    def _fails(self, loop: Loop, proposal: Proposal) -> bool:
+        """Whether a proposal fails in a run in which others failed; if not, nothing is known about it."""
+        plan = resolve(loop).plan
+        if plan is None:
+            return False
+        for place, (count, setting) in enumerate(self.failing):
+            shown = outcome(plan, count, setting)
+            if shown.wrong:
+                self._taught(proposal, plan, shown)
+                self.failing.insert(0, self.failing.pop(place))
+                return True
+        return False
 
-    def _kept(self) -> Iterator[str]:
-        """Enough for all dependences to be kept: the dependence test for a schedule that is not known yet."""
-        versioned = self._versioned()
-        for name in sorted(self.loop.written):
-            distance = "1"
-            if name in versioned:
-                distance = f"v{versioned.index(name)}"
-                yield from self._versions(name, distance)
-            users = [(n, a, w) for n in self.scheduled for a, w in self._accesses(n, name)]
-            for k, (p, a, a_writes) in enumerate(users):
-                for q, b, b_writes in users[k:]:
-                    if not (a_writes or b_writes):
-                        continue
-                    if p != q and may_share(a, b, 0):
-                        yield self._before(p, q, "0")
-                    near = 1 if name in versioned else 0
-                    if near or any(may_share(b, a, d) for d in range(1, self.last + 2)):
-                        yield self._before(q, p, distance)
-                    if p != q and (near or any(may_share(a, b, d) for d in range(1, self.last + 2))):
-                        yield self._before(p, q, distance)
+    def _taught(self, proposal: Proposal, plan: Plan, shown: Outcome) -> None:
+        if shown.differs:
+            self.question.say([wrong_values(self.question, proposal, plan, shown)])
+        if shown.hazard:
+            self.question.say([missing_wait(self.question, proposal, plan)])
 
-    def _accesses(self, n: int, buffer: str) -> list[tuple[Access, bool]]:
-        text = self.loop.statements[n]
-        found = [(a, False) for a in text.reads if a.buffer == buffer]
-        return found + [(a, True) for a in text.writes if a.buffer == buffer]
-
-    def _versions(self, buffer: str, count: str) -> Iterator[str]:
-        """`count` is the number of versions that the compiler keeps of a local buffer."""
-        writers = [n for n in self.scheduled if any(a.buffer == buffer for a in self.loop.statements[n].writes)]
-        readers = [n for n in self.scheduled if any(a.buffer == buffer for a in self.loop.statements[n].seen)]
-        needs_all = [
-            f"(and (< {self.stage(w)} {self.stage(r)}) (< {self.order(w)} {self.order(r)}))"
-            for w in writers
-            for r in readers
-            if self._may_overlap(w, r, buffer)
-        ]
-        most = f"(or {' '.join(needs_all)} false)"
-        for w in writers:
-            for r in readers:
-                lowest = " ".join(f"(<= {self.stage(w)} {self.stage(x)})" for x in writers)
-                highest = " ".join(f"(>= {self.stage(r)} {self.stage(x)})" for x in readers)
-                span = f"(+ (- {self.stage(r)} {self.stage(w)}) 1)"
-                value = f"(ite (>= {span} 2) (ite {most} {span} (- {span} 1)) 1)"
-                yield f"(=> (and {lowest} {highest}) (= {count} {value}))"
-        if not readers or not writers:
-            yield f"(= {count} 1)"
-        renamable = buffer not in self.loop.carried and all(a.buffer != buffer for a in self.loop.after)
-        if not renamable:
-            yield f"(= {count} 1)"
-
-    def _may_overlap(self, writer: int, reader: int, buffer: str) -> bool:
-        writes = [a for a in self.loop.statements[writer].writes if a.buffer == buffer]
-        reads = [a for a in self.loop.statements[reader].seen if a.buffer == buffer]
-        return self.loop.may_overlap(writes, reads)
-
-    # ------------------------------------------------------------------------------------------------ learning
-
-    def _learned(self, result: PipelineResult, stages: dict[int, int], orders: dict[int, int]) -> list[str]:
-        """Facts that rule out a failed proposal, and others that fail for the same reason."""
-        facts = [self._not_again(list(self.scheduled), stages, orders)]
-        if any(fault.code == "934" for fault in result.faults):  # so it is wherever the loop is taken apart
-            first = self.stage(self.scheduled[0])
-            facts += [f"(= {first} {self.stage(n)})" for n in self.scheduled[1:]]
-        for fault in result.faults:
-            cause = fault.cause
-            if cause is None or fault.severity.value != "error":
-                continue
-            if fault.code == "926":
-                inside = [n for n in cause.statements if n in stages and 0 < stages[n] < self.last]
-                facts += [f"(or (= {self.stage(n)} 0) (= {self.stage(n)} {self.last}))" for n in inside]
-        return facts
-
-    def _not_again(self, numbers: list[int], stages: dict[int, int], orders: dict[int, int]) -> str:
-        """Other stages or another order of these statements among themselves."""
-        parts = [f"(= {self.stage(n)} {stages[n]})" for n in numbers]
-        ordered = sorted(numbers, key=lambda n: orders[n])
-        parts += [f"(< {self.order(a)} {self.order(b)})" for a, b in pairwise(ordered)]
-        return f"(not (and {' '.join(parts)} true))"
+    def _need(self, count: int, setting: Setting) -> None:
+        question = self.question
+        if count * len(question.scheduled) > _MAX_RUN or (count, setting) in self.known:
+            return
+        self.known.append((count, setting))
+        found = flows(self.loop, question.scheduled, count, setting)
+        question.say(Demands(question, found).facts())
+        if any(question.is_async(n) != NEVER for n in question.scheduled):
+            question.say(races(question, found))

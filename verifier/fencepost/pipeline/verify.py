@@ -17,8 +17,11 @@ from fencepost.pipeline.trips import ANY_TRIPS, Trips
 from fencepost.pipeline.values import Source, instance_of
 
 
-def verify(loop: Loop, trips: Trips = ANY_TRIPS) -> PipelineResult:
-    """Check the annotations of `loop` for every possible trip count."""
+def verify(loop: Loop, trips: Trips = ANY_TRIPS, deadline: float | None = None) -> PipelineResult:
+    """Check the annotations of `loop` for every possible trip count.
+
+    `deadline` is a time of `time.monotonic()` after which what has not been decided stays unknown.
+    """
     reading = resolve(loop)
     errors = tuple(_complaint(loop, c, Severity.ERROR) for c in reading.errors)
     warnings = tuple(_complaint(loop, c, Severity.WARNING) for c in reading.warnings)
@@ -27,7 +30,7 @@ def verify(loop: Loop, trips: Trips = ANY_TRIPS) -> PipelineResult:
         if errors:
             return PipelineResult((*errors, *warnings), Verdict.REFUTED, "the compiler rejects the annotations")
         return PipelineResult((), Verdict.NOT_APPLICABLE, _unannotated(loop))
-    decision = decide(plan, trips)
+    decision = decide(plan, trips, deadline)
     found = causes(plan, decision.failures)
     dynamic = tuple(_fault(plan, cause, _failure(decision, cause)) for cause in found)
     static = tuple(_static(plan, {c.code for c in found}, trips))

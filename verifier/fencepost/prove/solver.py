@@ -77,6 +77,41 @@ def check(text: str, deadline: float | None = None, rlimit: int = RLIMIT, seed: 
     return Verdict("unknown", reason=_reason(solver.reason_unknown(), deadline))
 
 
+class Session:
+    """A question that grows: what is added stays, and each check may assume more for itself."""
+
+    def __init__(self, rlimit: int = RLIMIT) -> None:
+        self._z3 = _z3()
+        self._solver = self._z3.SimpleSolver()
+        self._solver.set("rlimit", rlimit)
+
+    def add(self, text: str) -> None:
+        """Add declarations and assertions; raises ValueError as `check` does."""
+        try:
+            self._solver.from_string(text)
+        except self._z3.Z3Exception as error:
+            raise ValueError(str(error)) from None
+
+    def check(self, text: str = "", deadline: float | None = None) -> Verdict:
+        """Decide what was added together with the assertions of `text`, which are forgotten afterwards."""
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return Verdict("unknown", reason="the time limit was reached")
+            self._solver.set("timeout", max(1, int(left * 1000)))
+        self._solver.push()
+        try:
+            self.add(text)
+            answer = self._solver.check()
+            if answer == self._z3.unsat:
+                return Verdict("unsat")
+            if answer == self._z3.sat:
+                return _model(self._z3, self._solver.model())
+            return Verdict("unknown", reason=_reason(self._solver.reason_unknown(), deadline))
+        finally:
+            self._solver.pop()
+
+
 def _reason(text: str, deadline: float | None) -> str:
     if deadline is not None and time.monotonic() >= deadline:
         return "the time limit was reached"
