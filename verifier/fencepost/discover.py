@@ -27,12 +27,14 @@ class Source:
     """One text to check.
 
     `file` is the name that reports show.  `text` has plain line feeds and no byte order mark.  `alone` tells that the
-    user named this very file and nothing else, so that it is an error if it holds no kernel.
+    user named this very file and nothing else, so that it is an error if it holds no kernel; `named` that it was named,
+    perhaps with others, and not found in a folder.
     """
 
     file: str
     text: str
     alone: bool = True
+    named: bool = True
 
 
 def decode(data: bytes, file: str) -> str:
@@ -73,7 +75,7 @@ def discover(
     alone = len(paths) == 1
     for path in paths:
         if path == "-":
-            yield _decoded(sys.stdin.buffer.read(), stdin_name, alone)
+            yield _decoded(sys.stdin.buffer.read(), stdin_name, alone, True)
         elif os.path.isdir(path):
             yield from _folder(path, tuple(suffixes), tuple(exclude), seen)
         else:
@@ -96,12 +98,12 @@ def _file(path: str, seen: set[object], named: bool, alone: bool) -> Iterator[So
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
         yield InputError(path, 0, 0, f"can't read the file: {reason}")
         return
-    yield _decoded(data, path, alone)
+    yield _decoded(data, path, alone, named)
 
 
-def _decoded(data: bytes, file: str, alone: bool) -> Source | InputError:
+def _decoded(data: bytes, file: str, alone: bool, named: bool) -> Source | InputError:
     try:
-        return Source(file, decode(data, file), alone)
+        return Source(file, decode(data, file), alone, named)
     except ValueError as error:
         return InputError(file, 0, 0, str(error))
 

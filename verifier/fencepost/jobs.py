@@ -30,7 +30,7 @@ def check_sources(
     new ones kept.  A process that dies (out of memory, a crash inside the
     solver) costs the file that it was at, and no other.
     """
-    work = [s for s in sources if isinstance(s, Source) and (s.alone or front_end_for(s.text, s.file) is not None)]
+    work = [s for s in sources if isinstance(s, Source) and (s.named or front_end_for(s.text, s.file) is not None)]
     jobs = min(jobs or os.cpu_count() or 1, len(work))
     if jobs <= 1:
         for source in sources:

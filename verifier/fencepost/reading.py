@@ -9,7 +9,7 @@ from fencepost import ir
 from fencepost.defects import defect
 from fencepost.discover import Source
 from fencepost.findings import InputError
-from fencepost.frontends.registry import read_source
+from fencepost.frontends.registry import read_source, syntax_mistake
 from fencepost.frontends.result import ReadResult
 from fencepost.nearest import unknown_name
 from fencepost.spelling import is_name
@@ -42,6 +42,10 @@ def read(source: Source) -> Reading:
     """Read and validate the kernels of a source.  Never raises for anything that the source holds."""
     try:
         result = read_source(source.text, source.file)
+        if source.named and not result.kernels and not result.errors:
+            mistake = syntax_mistake(source.text, source.file)
+            if mistake is not None:
+                return Reading(ReadResult(errors=(mistake,)))
         if source.alone and not result.kernels and not result.errors:
             return Reading(ReadResult(errors=(InputError(source.file, 0, 0, "no kernel in this file"),)))
         errors = list(result.errors)

@@ -18,7 +18,10 @@ from fencepost.frontends.result import ReadResult
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """One source language: the module that reads it, its file suffixes, and patterns that all occur in such a text."""
+    """One source language: the module that reads it, its file suffixes, and patterns that all occur in such a text.
+
+    The first pattern tells that the text uses the language, even if it holds no kernel.
+    """
 
     name: str
     module: str
@@ -79,7 +82,20 @@ def front_end_for(text: str, file: str) -> FrontEnd | None:
     for front_end in FRONT_ENDS:
         if (suffix in front_end.suffixes or suffix not in SUFFIXES) and front_end.accepts(text):
             return front_end
+    for front_end in FRONT_ENDS:  # a kernel may hide behind a mistake, which the front end then tells
+        if suffix in front_end.suffixes and front_end.patterns[0].search(text):
+            return front_end if syntax_mistake(text, file) is not None else None
     return None
+
+
+def syntax_mistake(text: str, file: str) -> InputError | None:
+    """Why the text of a Python file is no Python, with line and column; None if it is, or if the file is another's."""
+    if PurePath(file).suffix.lower() != ".py":
+        return None
+    from fencepost.frontends.pypto_pro.source import Source
+
+    found = Source(text, file).parse()
+    return found if isinstance(found, InputError) else None
 
 
 def read_source(text: str, file: str) -> ReadResult:

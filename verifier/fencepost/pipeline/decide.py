@@ -36,6 +36,9 @@ _MAX_FURTHER = 6_000
 _MAX_DEPTH = 500
 """Depth of a loop that is explored; the dependence test alone decides deeper ones."""
 
+_FAR = 50
+"""From this horizon on it pays to look first whether waits are strong enough whatever the conditions."""
+
 _MAX_INVARIANTS = 4
 
 _TABLES: tuple[tuple[int | None, int], ...] = ((None, 1), (None, 0), (0, 1), (1, 1), (2, 1), (0, 1 << 30))
@@ -118,6 +121,8 @@ def _decide(plan: Plan, trips: Trips, deadline: float | None) -> Decision:
         if only is not None and (only + plan.depth) * len(plan.slots) <= _MAX_RUN:
             return _single(plan, trips, only)
         if lost is None and not waits:
+            return _kept(plan, trips, deadline)
+        if lost is None and ahead.trips > _FAR and waits_undecided(plan, known=True) is None:
             return _kept(plan, trips, deadline)
         return _explore(plan, trips, ahead, deadline)
     if lost is None and not waits and not repeats(plan):

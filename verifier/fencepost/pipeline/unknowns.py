@@ -15,7 +15,7 @@ from fencepost import ir
 from fencepost.model.functions import FunctionTable
 from fencepost.pipeline.explore import Exploration, outcome
 from fencepost.pipeline.horizon import horizon, slots_of
-from fencepost.pipeline.model import Access, At, Somewhere, Statement, Step
+from fencepost.pipeline.model import Access, At, Buffer, Somewhere, Statement, Step
 from fencepost.pipeline.order import repeats
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.sequence import ALWAYS, All, Compared, Guard, Not, Opaque, Sequence, opaque_parts
@@ -51,21 +51,29 @@ def _renamed(guard: Guard, parts: Mapping[Opaque, Guard]) -> Guard:
             return guard
 
 
-def waits_undecided(plan: Plan) -> str | None:
+def waits_undecided(plan: Plan, known: bool = False) -> str | None:
     """Try to show that waits are strong enough even if all conditions hold and unknown slots are one slot.
 
+    `known`: treat conditions and slots that are known in the same way, if slots alternate; then there is less to run.
     Returns None on success, else what could not be decided.
     """
     if not any(slot.is_async for slot in plan.slots):
         return None
     loop = plan.loop
-    vague = {b.name for b in loop.buffers if b.name in loop.written and isinstance(slots_of(plan, b), str)}
+    if any(slot.is_async and plan.statement(slot).inner for slot in plan.slots) and known:
+        return "an asynchronous statement has several steps"
+
+    def is_vague(buffer: Buffer) -> bool:
+        found = slots_of(plan, buffer)
+        return isinstance(found, str) or (known and any(s.period > 1 for s in found))
+
+    vague = {b.name for b in loop.buffers if b.name in loop.written and is_vague(b)}
 
     def coarse(access: Access) -> Access:
         return Access(access.buffer, At(Sequence.constant(0))) if access.buffer in vague else access
 
     def sure(guard: Guard) -> Guard:
-        return ALWAYS if opaque_parts(guard) else guard
+        return ALWAYS if known or opaque_parts(guard) else guard
 
     statements = tuple(_mapped(s, coarse, sure) for s in loop.statements)
     rough = plan.altered(replace(loop, statements=statements, after=tuple(map(coarse, loop.after))))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 
 from fencepost.findings import InputError
 from fencepost.ir import Span
@@ -25,7 +26,9 @@ class Source:
     def parse(self) -> ast.Module | InputError:
         """The syntax tree, or what is wrong with the text."""
         try:
-            return ast.parse(self.text)
+            with warnings.catch_warnings():  # of other people's escape sequences
+                warnings.simplefilter("ignore")
+                return ast.parse(self.text)
         except SyntaxError as error:
             line = min(max(error.lineno or 1, 1), len(self.lines))
             column = max(error.offset or 1, 1)
