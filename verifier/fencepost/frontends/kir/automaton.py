@@ -1,14 +1,20 @@
-"""Which tokens does the grammar allow next, and what do they build?  The LALR tables, run with error recovery.
+"""Which tokens does the grammar allow next, and what do they build?  Lark's LALR tables, run with error recovery.
 
-The loop can say which terminals would be accepted, and go back to a place where a given terminal is.
+Lark builds the tables; this loop runs them about twice as fast as Lark's own, and can say which terminals would be
+accepted and go back to a place where a given terminal is.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from fencepost.frontends.kir.lexer import Token
-from fencepost.frontends.kir.tables import Tables
+if TYPE_CHECKING:
+    from lark import Lark, Token
+
+_Reduce = tuple[int, Callable[[list[Any]], Any] | None, dict[int, int]]
+"""Length of the rule, what builds its value (None: its only child), and the state that follows by the state below."""
 
 
 class Refused(Exception):
@@ -19,8 +25,45 @@ class Refused(Exception):
         self.token = token
 
 
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The LALR tables: per state and terminal the next state (an integer) or a reduction."""
+
+    start: int
+    end: int
+    actions: dict[int, dict[str, int | _Reduce]]
+
+    @classmethod
+    def of(cls, lark: Lark) -> Tables:
+        """The tables of a Lark object for its only start rule."""
+        conf = lark.parse_interactive("").parser_state.parse_conf
+        gotos: dict[str, dict[int, int]] = {}
+        for state, found in conf.states.items():
+            for symbol, (action, target) in found.items():
+                if action.name == "Shift":
+                    gotos.setdefault(str(symbol), {})[state] = target
+        reductions: dict[int, _Reduce] = {}
+        actions: dict[int, dict[str, int | _Reduce]] = {}
+        for state, found in conf.states.items():
+            actions[state] = row = {}
+            for symbol, (action, target) in found.items():
+                if not (symbol.isupper() or symbol == "$END"):
+                    continue
+                if action.name == "Shift":
+                    row[str(symbol)] = target
+                    continue
+                if not target.expansion:
+                    raise ValueError(f"the rule {target.origin.name} may be empty; the automaton knows no such rules")
+                if id(target) not in reductions:
+                    only_child = len(target.expansion) == 1 and target.options.expand1 and not target.alias
+                    build = None if only_child else conf.callbacks[target]
+                    reductions[id(target)] = (len(target.expansion), build, gotos[str(target.origin.name)])
+                row[str(symbol)] = reductions[id(target)]
+        return cls(conf.start_state, conf.end_state, actions)
+
+
 class Automaton:
-    """One run over the tables.  `position` is the current state (the lexer asks for it)."""
+    """One run over the tables.  `position` is the current state (Lark's contextual lexer asks for it)."""
 
     def __init__(self, tables: Tables) -> None:
         self._actions, self._end = tables.actions, tables.end

@@ -1,6 +1,6 @@
 """What does a kernel text mean?  The callbacks of the grammar: each builds one IR node with its span.
 
-The automaton calls them, with the finished children of one rule; no syntax tree is kept.  Mistakes that the
+Lark calls them while it parses, with the finished children of one rule; no syntax tree is kept.  Mistakes that the
 grammar cannot express (an unknown pipe, an attribute in the wrong place) are recorded and parsing goes on.
 """
 
@@ -15,7 +15,7 @@ from fencepost.frontends.kir.values import Assume, Attribute, Bad, Block, Childr
 from fencepost.spelling import one_of, suggestion
 
 if TYPE_CHECKING:
-    from fencepost.frontends.kir.lexer import Token
+    from lark import Token
 
 _STATEMENTS = get_args(ir.Stmt)
 _COMPOUND = (ir.Section, ir.For, ir.Pipelined, ir.If)

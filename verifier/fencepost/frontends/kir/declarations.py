@@ -9,7 +9,7 @@ from fencepost.frontends.kir.statements import StatementRules
 from fencepost.frontends.kir.values import Assume, Bad, Children, Setting, Tuple
 
 if TYPE_CHECKING:
-    from fencepost.frontends.kir.lexer import Token
+    from lark import Token
 
 CORES = ("cube", "vector")
 TARGETS = ("a5", "a3", "a2", "gpu")

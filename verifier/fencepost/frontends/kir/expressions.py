@@ -9,7 +9,7 @@ from fencepost import ir
 from fencepost.frontends.kir.values import Children, Rules, Tuple
 
 if TYPE_CHECKING:
-    from fencepost.frontends.kir.lexer import Token
+    from lark import Token
 
 INT_LIMIT = 2**64
 """Integer literals stay below this; the device has 64-bit scalars."""

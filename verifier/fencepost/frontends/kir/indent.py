@@ -1,8 +1,8 @@
 """Which tokens open and close the blocks of a kernel text?
 
-A stage behind the lexer: it drops line ends inside brackets and turns indentation into INDENT and DEDENT tokens.  It
-keeps its state across a lexing error, so that the reader can go on after a bad line, and it reports an indentation that
-matches no block by itself instead of raising an error without a position.
+A Lark postlex stage: it drops line ends inside brackets and turns indentation into INDENT and DEDENT tokens.  Unlike
+Lark's own indenter it keeps its state across a lexing error, so that the reader can go on after a bad line, and it
+reports an indentation that matches no block by itself instead of raising an error without a position.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from fencepost.frontends.kir.lexer import Token
+    from lark import Token
 
 TAB = 8
 """A tab advances to the next multiple of this many columns, as in Python."""
@@ -27,7 +27,9 @@ _CLOSE = {"RPAR": "(", "RSQB": "["}
 
 
 class Indenter:
-    """The stage behind the lexer.  `begin` starts a text; `process` may be called again after an error in the lexer."""
+    """The postlex stage.  `begin` starts a text; `process` may be called again after an error in the lexer."""
+
+    always_accept = ("NEWLINE",)
 
     def __init__(self) -> None:
         self.begin("", lambda line, column, message: None)

@@ -7,16 +7,20 @@ import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fencepost import ir
 from fencepost.findings import InputError
+from fencepost.frontends.kir.automaton import Tables
 from fencepost.frontends.kir.build import Builder
 from fencepost.frontends.kir.indent import Indenter
 from fencepost.frontends.kir.recovery import KernelParse
-from fencepost.frontends.kir.tables import Tables, load
 from fencepost.frontends.result import ReadResult
 from fencepost.spelling import nearest, suggestion
 from fencepost.validate import mistakes
+
+if TYPE_CHECKING:
+    from lark import Lark
 
 _LOCK = threading.Lock()
 """The parser of a process, its indenter and its builder serve one text at a time."""
@@ -26,6 +30,7 @@ _HEADER = re.compile(r"^(?:kernel\b|[ \t]+kernel[ \t]+\w+[ \t]*\(|([^\W\d]\w*)[ 
 
 @dataclass(frozen=True, slots=True)
 class _Parser:
+    lark: Lark
     tables: Tables
     indenter: Indenter
     builder: Builder
@@ -34,8 +39,11 @@ class _Parser:
 @functools.cache
 def _parser() -> _Parser:
     """The parser of this process."""
-    builder = Builder()
-    return _Parser(load(builder), Indenter(), builder)
+    from fencepost.frontends.kir.parser import parser
+
+    indenter, builder = Indenter(), Builder()
+    lark = parser(indenter, builder)
+    return _Parser(lark, Tables.of(lark), indenter, builder)
 
 
 class _Errors:
@@ -80,7 +88,7 @@ def read(text: str, file: str) -> ReadResult:
             if chunk[0] in " \t":
                 errors.report(line, chunk.index("kernel") + 1, "a kernel header must begin in column 1")
             parser.builder.begin(file, errors.report)
-            parse = KernelParse(parser.tables, parser.indenter, parser.builder, errors.report)
+            parse = KernelParse(parser.lark, parser.tables, parser.indenter, parser.builder, errors.report)
             for kernel in parse.run(chunk, line):
                 for mistake in mistakes(kernel, parse.bad_names | parser.builder.dropped):
                     errors.report(mistake.span.line, mistake.span.column, mistake.message)

@@ -1,6 +1,6 @@
 """How does parsing go on after a line that cannot be read?
 
-One kernel's text is fed to the LALR automaton token by token.  At a mistake the message is made, the automaton is
+One kernel's text is fed to Lark's LALR automaton token by token.  At a mistake the message is made, the automaton is
 taken back to where a statement may begin, the terminal BAD stands for the line, and reading goes on behind it.  The
 indenter keeps its state, so one mistake costs one line (a bad header also its block).
 """
@@ -8,16 +8,16 @@ indenter keeps its state, so one mistake costs one line (a bad header also its b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fencepost import ir
 from fencepost.frontends.kir import words
-from fencepost.frontends.kir.automaton import Automaton, Refused
-from fencepost.frontends.kir.lexer import Lexer, Misplaced, NoToken, Token
-from fencepost.frontends.kir.tables import Tables
+from fencepost.frontends.kir.automaton import Automaton, Refused, Tables
 
 if TYPE_CHECKING:
+    from lark import Lark, Token
+
     from fencepost.frontends.kir.build import Builder
     from fencepost.frontends.kir.indent import Indenter
 
@@ -33,8 +33,8 @@ _STATEMENT = re.compile(rf"[ \t]*(?:(?:{'|'.join(words.LINE_WORDS)})\b|[^\W\d]\w
 class KernelParse:
     """The reading of one kernel's text."""
 
-    def __init__(self, tables: Tables, indenter: Indenter, builder: Builder, report: Report) -> None:
-        self._tables = tables
+    def __init__(self, lark: Lark, tables: Tables, indenter: Indenter, builder: Builder, report: Report) -> None:
+        self._lark = lark
         self._automaton = Automaton(tables)
         self._indenter = indenter
         self._builder = builder
@@ -45,11 +45,16 @@ class KernelParse:
 
     def run(self, text: str, line: int) -> list[ir.Kernel]:
         """Read `text`, which begins on line `line` of its file and ends with a line end; return its kernels."""
+        from lark import Token, UnexpectedCharacters, UnexpectedToken
+
         self._text = text
+        self._make: Any = Token
         self._indenter.begin(text, self._report)
-        self._lexer = Lexer(self._tables, text, line)
+        thread: Any = self._lark.parse_interactive(text).lexer_thread
+        self._counter: Any = thread.state.line_ctr
+        self._counter.line = line
         feed = self._automaton.feed
-        stream = self._tokens()
+        stream = thread.lex(self._automaton)
         while True:
             try:
                 for token in stream:
@@ -58,18 +63,15 @@ class KernelParse:
                 return self._builder.whole(items)
             except Refused as refused:
                 if self._recover(refused.token, fed=True):
-                    stream = self._tokens()
-            except Misplaced as error:
+                    stream = thread.lex(self._automaton)
+            except UnexpectedToken as error:  # the lexer found a token that cannot come next
                 self._recover(error.token, fed=False)
-                stream = self._tokens()
-            except NoToken:
-                place = self._lexer
-                bad = Token("", text[place.char_pos], place.char_pos, place.line, place.column)
+                stream = thread.lex(self._automaton)
+            except UnexpectedCharacters:
+                bad = self._make("", text[self._counter.char_pos], self._counter.char_pos)
+                bad.line, bad.column = self._counter.line, self._counter.column
                 self._recover(bad, fed=False)
-                stream = self._tokens()
-
-    def _tokens(self) -> Iterator[Token]:
-        return self._indenter.process(self._lexer.tokens(self._automaton))
+                stream = thread.lex(self._automaton)
 
     # ------------------------------------------------------------------------------------------------------- recovery
     def _recover(self, token: Token, fed: bool) -> bool:
@@ -94,13 +96,13 @@ class KernelParse:
         start = first.start_pos or 0
         self._give_up(first)
         if token.type in words.STRUCTURE:
-            self.bad_names.update(_IDENTIFIER.findall(self._text, start, self._lexer.char_pos))
+            self.bad_names.update(_IDENTIFIER.findall(self._text, start, self._counter.char_pos))
             self._automaton.feed(token)
         else:
             if token.type == "":
-                self._lexer.skip(len(token))
+                self._counter.feed(token)
             self._skip_line(len(self._indenter.brackets), (first.column or 1) - 1)
-            self.bad_names.update(_IDENTIFIER.findall(self._text, start, self._lexer.char_pos))
+            self.bad_names.update(_IDENTIFIER.findall(self._text, start, self._counter.char_pos))
         self._indenter.brackets.clear()
         return not fed
 
@@ -108,7 +110,7 @@ class KernelParse:
         """Take the automaton back to where a statement may begin and let BAD stand for the line of `first`."""
         self._automaton.back_to("BAD")
         line, column = first.line, first.column
-        self._automaton.feed(Token("BAD", "", first.start_pos, line, column, line, column))
+        self._automaton.feed(self._make("BAD", "", first.start_pos, line, column, line, column))
         self._indenter.broken_columns.append(first.column or 1)
 
     def _no_block(self, token: Token, fed: bool) -> bool:
@@ -129,7 +131,7 @@ class KernelParse:
             self._automaton.feed(token)
             return False
         if token.type != "":
-            self._lexer.move(token.start_pos or 0, token.line or 0)
+            self._rewind(token.start_pos or 0, token.line or 0)
         return True
 
     def _unclosed(self, token: Token) -> bool:
@@ -155,7 +157,7 @@ class KernelParse:
         self.bad_names.update(_IDENTIFIER.findall(self._text, first.start_pos or 0, position))
         self._give_up(first)
         self._indenter.brackets.clear()
-        self._lexer.move(position, line - 1)
+        self._rewind(position, line - 1)
         return True
 
     def _begins_statement(self, position: int, margin: int) -> bool:
@@ -169,9 +171,17 @@ class KernelParse:
             len(line) - len(words_) < margin or _STATEMENT.match(line) is not None
         )
 
+    def _rewind(self, position: int, line: int) -> None:
+        """Let the lexer go on at `position`, which is on line `line` of the file."""
+        counter = self._counter
+        counter.char_pos = position
+        counter.line = line
+        counter.line_start_pos = self._text.rfind("\n", 0, position) + 1
+        counter.column = position - counter.line_start_pos + 1
+
     def _skip_line(self, depth: int, margin: int) -> None:
         """Skip to the end of the statement's line, and over continuation lines inside `depth` open brackets."""
-        text, position = self._text, self._lexer.char_pos
+        text, position = self._text, self._counter.char_pos
         while True:
             end = text.find("\n", position)
             rest = text[position:end].split("#", 1)[0]
@@ -185,7 +195,7 @@ class KernelParse:
             if len(following) - len(body) <= margin and not closing:
                 break
             position = end + 1
-        self._lexer.skip(position - self._lexer.char_pos)
+        self._counter.feed(text[self._counter.char_pos : position])
 
     # ------------------------------------------------------------------------------------------------------- messages
     def _fault(self, token: Token, first: Token, accepted: set[str]) -> None:
@@ -208,9 +218,11 @@ class KernelParse:
     def _whole_word(self, bad: Token) -> Token:
         """`bad` is a character that no terminal begins with; a malformed number is shown as a whole."""
         found = re.compile(r"[0-9]\w*").match(self._text, bad.start_pos or 0)
-        return Token("", found.group()) if found else bad
+        return self._make("", found.group()) if found else bad
 
     def _marker(self, kind: str) -> Token:
         """A token without text at the lexer's place."""
-        position, line, column = self._lexer.char_pos, self._lexer.line, self._lexer.column
-        return Token(kind, "", position, line, column, line, column, position)
+        counter = self._counter
+        position, line, column = counter.char_pos, counter.line, counter.column
+        token: Token = self._make(kind, "", position, line, column, line, column, position)
+        return token

@@ -10,7 +10,7 @@ from fencepost import ir
 from fencepost.spelling import one_of, suggestion
 
 if TYPE_CHECKING:
-    from fencepost.frontends.kir.lexer import Token
+    from lark import Token
 
 _T = TypeVar("_T")
 Children = list[Any]

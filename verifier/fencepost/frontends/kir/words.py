@@ -10,7 +10,7 @@ from fencepost import ir
 from fencepost.spelling import RESERVED, STATEMENT_WORDS, nearest, one_of, suggestion
 
 if TYPE_CHECKING:
-    from fencepost.frontends.kir.lexer import Token
+    from lark import Token
 
 LINE_WORDS = (*STATEMENT_WORDS, "private", "for", "if", "elif", "else", "pass", "break", "continue", "assert")
 """Words that begin a line."""
