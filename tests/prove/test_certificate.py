@@ -6,11 +6,9 @@ import ast
 import copy
 import json
 import time
-import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from io import StringIO
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -26,8 +24,8 @@ from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, cvc5, solver
 from fencepost.prove.certificate import NotCertified, assemble, certify, seal
 from fencepost.prove.checker import Rejected
-from fencepost.prove.plainterms import Malformed, make, read, text
-from fencepost.prove.recheck import RecheckResult, derive, fingerprint, recheck, rows
+from fencepost.prove.plainterms import make, read, text
+from fencepost.prove.recheck import FORMAT, RecheckResult, derive, fingerprint, recheck, rows
 from fencepost.reading import parse
 from fencepost.reading import read as read_source
 
@@ -270,7 +268,7 @@ def test_two_formulas_exchanged_are_rejected() -> None:
                 break
 
 
-@pytest.mark.parametrize("junk", [None, [], {}, {"format": 1}, "certificate", {"format": "fencepost certificate 2"}])
+@pytest.mark.parametrize("junk", [None, [], {}, {"format": 1}, "certificate", {"format": FORMAT}])
 def test_junk_is_rejected_without_an_exception(junk: object) -> None:
     assert recheck(junk, z3, parse).problems
 
@@ -283,7 +281,7 @@ BAD_TERMS: list[Any] = [
 
 @pytest.mark.parametrize("bad", BAD_TERMS, ids=repr)
 def test_terms_cannot_smuggle_commands(bad: Any) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(ValueError, match="not a term"):
         read(bad)
 
 
@@ -321,7 +319,7 @@ def test_a_false_bound_of_summands_is_rejected() -> None:
 
 def test_a_sum_cannot_be_defined_by_itself() -> None:
     found = copy.deepcopy(certificate(ROWS))
-    for body in (["+", ["sum.0", "$0"], 1], ["sum.1", "$0"], "t@1"):
+    for body in (["+", ["sum.0", "$0"], 1], ["sum.1", "$0"], ["sum.00", "$0"], "t@1"):
         found["sums"][0][1] = body
         with pytest.raises(Rejected, match="uses"):
             derive(parse(ROWS), found)
@@ -436,27 +434,15 @@ def sources() -> dict[str, str]:
     return {name: (folder / f"{name}.py").read_text("utf-8") for name in CHECKER}
 
 
-def code_lines(source: str) -> int:
-    """The lines that hold code: no blank ones, no comments, no docstrings."""
-    skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    tokens = [t for t in tokenize.generate_tokens(StringIO(source).readline) if t.type not in skipped]
-    texts = [
-        node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    ]
-    words = {line for node in texts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    return len({line for t in tokens for line in range(t.start[0], t.end[0] + 1)} - words)
-
-
 def test_the_checker_is_small() -> None:
-    assert sum(map(code_lines, sources().values())) <= 1_000
+    """Physical lines of its four files: code, blank lines, comments and docstrings."""
+    assert sum(len(source.splitlines()) for source in sources().values()) <= 1_060
 
 
 def test_the_checker_shares_nothing_with_the_prover() -> None:
     allowed = {
         "fencepost", "fencepost.applicability", "fencepost.findings", "fencepost.printer", "fencepost.validate",
-        *(f"fencepost.model.{name}" for name in ("effects", "memory", "program")),
+        *(f"fencepost.model.{name}" for name in ("effects", "memory", "program", "rings")),
         *(f"fencepost.prove.{name}" for name in CHECKER), "fencepost.prove",
     }  # fmt: skip
     for name, source in sources().items():

@@ -14,7 +14,7 @@ from fencepost.findings import Verdict
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, solver
-from fencepost.prove.checker import Rejected, numbers, parameter, plain, unknown
+from fencepost.prove.checker import Rejected, Walk, plain
 from fencepost.prove.closed_form import ClosedForm
 from fencepost.prove.discharge import Route
 from fencepost.prove.events import Event
@@ -114,24 +114,24 @@ class _Writer:
     _numbers: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._names |= {smt_name(p): parameter(p) for p in self.compiled.parameters}
+        self._names |= {smt_name(p): f"${plain(p)}" for p in self.compiled.parameters}
         calls = (n.function for n in ir.walk(self.compiled.kernel) if isinstance(n, ir.Call))
         self._names |= {f"f.{smt_name(f)}": f"f.{plain(f)}" for f in calls}
         for agent, trace in self.kernel.traces.items():
-            self._numbers[agent] = numbers(self.compiled.kernel, agent)
+            self._numbers[agent] = Walk(self.kernel.resolver, agent, {}, {}).numbers
             for head in trace.heads:
                 index, ours = head.loop.index, self._statement(agent, head.loop.node, head.copies)
                 self._names[index] = f"{plain(head.loop.node.var)}@{ours.partition('.')[2]}"
                 self._names[f"after.{agent}.{index}"] = f"after.{ours}"
                 for slot in head.unsolved:
-                    self._names[f"any.{agent}.{index}.{slot}"] = unknown(ours, self._slot(agent, slot))
+                    self._names[f"any.{agent}.{index}.{slot}"] = f"any.{ours}.{plain(self._slot(agent, slot))}"
 
     def hints(self) -> dict[str, Any]:
         traces = self.kernel.traces
         events = [e for trace in traces.values() for e in trace.events]
         heads = [(agent, head) for agent, trace in traces.items() for head in trace.heads]
         return {
-            "sums": [[len(s.symbols) - 1, self.term(s.body.text)] for s in self.kernel.sums.by_name.values()],
+            "sums": [[list(s.symbols), self.term(s.body.text)] for s in self.kernel.sums.by_name.values()],
             "loops": {self._statement(a, h.loop.node, h.copies): self._formulas(a, h) for a, h in heads},
             "operands": {
                 self.event(e): [list(effect.arguments) for _, effect in e.cases] for e in events if e.arguments

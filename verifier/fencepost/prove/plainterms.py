@@ -5,41 +5,35 @@ A term is an integer, a symbol, or a tuple of an operator or function and its op
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
 Term = Any  # int | str | tuple[str, Term, ...]
-
 _NAME = re.compile(r"[A-Za-z$][A-Za-z0-9_.@!$]*")
 _OPERANDS = {"+": 0, "and": 0, "or": 0, "-": 1, "not": 1, "*": 2, "div": 2, "mod": 2, "<=": 2, "=": 2, "ite": 3}
 """The operators, with their numbers of operands; 0 for any number."""
-
-
-class Malformed(Exception):
-    """Something is not a term."""
+_NEUTRAL = {"+": 0, "and": "true", "or": "false"}
+_WORKED = {"*": operator.mul, "div": operator.floordiv, "mod": operator.mod, "<=": operator.le, "=": operator.eq}
 
 
 def read(data: Any) -> Term:
     """The term that JSON data means: a list is an application.
 
     Raises:
-        Malformed: it is no term over the operators and the names that certificates use.
+        ValueError: it is no term in simplest form over the operators and the names that certificates use.
     """
     if type(data) is int or (isinstance(data, str) and _NAME.fullmatch(data)):
         return data
     if not isinstance(data, list) or len(data) < 2 or not isinstance(data[0], str):
-        raise Malformed(f"not a term: {data!r}")
+        raise ValueError(f"not a term: {data!r}")
     head, operands = data[0], tuple(map(read, data[1:]))
-    if head not in _OPERANDS and not _NAME.fullmatch(head):
-        raise Malformed(f"no such operator: {head}")
-    if _OPERANDS.get(head, 0) not in (0, len(operands)):
-        raise Malformed(f"wrong number of operands: {data!r}")
-    if head in ("div", "mod") and not (type(operands[1]) is int and operands[1] > 0):
-        raise Malformed(f"a divisor must be a positive constant: {data!r}")
-    if make(head, *operands) != (head, *operands):
-        raise Malformed(f"not in its simplest form: {data!r}")
+    count = _OPERANDS.get(head, 0 if _NAME.fullmatch(head) else None)
+    divides = head not in ("div", "mod") or (type(operands[-1]) is int and operands[-1] > 0)
+    if count not in (0, len(operands)) or not divides or make(head, *operands) != (head, *operands):
+        raise ValueError(f"not a term in its simplest form: {data!r}")
     return (head, *operands)
 
 
@@ -64,102 +58,72 @@ def applications(terms: Iterable[Term]) -> Iterator[tuple[str, ...]]:
                 yield (head, *operands)
 
 
-class Renaming:
-    """Replaces symbols by terms."""
+def subst(values: Mapping[str, Term]) -> Callable[[Term], Term]:
+    """The function that replaces symbols by terms, all at once."""
+    known: dict[Term, Term] = dict(values)
 
-    def __init__(self, values: Mapping[str, Term]) -> None:
-        self.values = values
-        self._known: dict[Term, Term] = {}
+    def change(term: Term) -> Term:
+        if isinstance(term, tuple) and term not in known:
+            known[term] = make(term[0], *map(change, term[1:]))
+        return known.get(term, term)
 
-    def __call__(self, term: Term) -> Term:
-        if not isinstance(term, tuple):
-            return self.values.get(term, term) if isinstance(term, str) else term
-        if term not in self._known:
-            self._known[term] = make(term[0], *map(self, term[1:]))
-        return self._known[term]
-
-
-def given(facts: tuple[Term, ...], term: Term) -> Term:
-    """A term without the case distinctions that the facts decide."""
-    match term:
-        case ("+", *parts):
-            return add(*(given(facts, p) for p in parts))
-        case ("ite", condition, one, other):
-            needed = conjuncts(condition)
-            if all(c in facts for c in needed):
-                return given(facts, one)
-            return given(facts, other) if any(no(c) in facts for c in needed) else term
-    return term
+    return change
 
 
 def conjuncts(condition: Term) -> tuple[Term, ...]:
     """The conditions of which one is the conjunction."""
-    return _parts("and", (condition,))
-
-
-def _parts(head: str, operands: Iterable[Term]) -> tuple[Term, ...]:
-    """The operands of nested applications of one operator, without what changes nothing."""
-    flat = (p for o in operands for p in (o[1:] if isinstance(o, tuple) and o[0] == head else (o,)))
-    return tuple(p for p in flat if p != {"and": "true", "or": "false"}.get(head))
+    return condition[1:] if condition[0] == "and" else () if condition == "true" else (condition,)
 
 
 def make(head: str, *operands: Term) -> Term:
     """An application; what is plain from the form of its operands is worked out."""
     match head, operands:
-        case "+", _:
-            flat, kept = _parts(head, operands), list[Term]()
-            constant = sum(p for p in flat if isinstance(p, int))
-            for part in (p for p in flat if not isinstance(p, int)):
-                if (opposite := minus(part)) in kept:
-                    kept.remove(opposite)
-                else:
-                    kept.append(part)
-            kept += [constant] if constant else []
-            return ("+", *kept) if len(kept) > 1 else kept[0] if kept else 0
-        case (("and" | "or"), _):
-            kept = list(dict.fromkeys(_parts(head, operands)))
-            neutral, absorbing = ("true", "false") if head == "and" else ("false", "true")
-            if absorbing in kept:
+        case (("+" | "and" | "or"), _):
+            flat = [p for o in operands for p in (o[1:] if isinstance(o, tuple) and o[0] == head else (o,))]
+            kept = _sum(flat) if head == "+" else [p for p in dict.fromkeys(flat) if p != _NEUTRAL[head]]
+            if (absorbing := no(_NEUTRAL[head])) in kept:
                 return absorbing
-            return (head, *kept) if len(kept) > 1 else kept[0] if kept else neutral
+            return (head, *kept) if len(kept) > 1 else kept[0] if kept else _NEUTRAL[head]
         case "ite", ("true" | "false" as condition, one, other):
             return one if condition == "true" else other
-        case "ite", (condition, one, ("ite", again, _, other)) if again == condition:
-            return make("ite", condition, one, other)
         case "ite", (_, one, other) if one == other:
             return one
         case "not", ("true" | "false" as known,):
-            return _truth(known == "false")
+            return "false" if known == "true" else "true"
         case ("not", (("not", inner),)) | ("-", (("-", inner),)) | ("*", (1, inner)) | ("*" | "div", (inner, 1)):
             return inner
         case "-", (("+", *parts),):
             return add(*map(minus, parts))
         case "-", (int(a),):
             return -a
-        case (("*" | "div" | "mod"), (int(a), int(b))):
-            return a * b if head == "*" else a // b if head == "div" else a % b
-        case (("<=" | "="), (int(a), int(b))):
-            return _truth(a <= b if head == "<=" else a == b)
+        case _, (int(a), int(b)) if head in _WORKED:
+            value = _WORKED[head](a, b)
+            return str(value).lower() if isinstance(value, bool) else value
         case (("<=" | "="), (one, other)) if one == other:
             return "true"
-        case "=", (("ite", condition, 1, 0), 0):
-            return no(condition)
     return (head, *operands)
 
 
-add, both, either = partial(make, "+"), partial(make, "and"), partial(make, "or")
-times, div, mod, ite = partial(make, "*"), partial(make, "div"), partial(make, "mod"), partial(make, "ite")
-le, eq, no = partial(make, "<="), partial(make, "="), partial(make, "not")
+def _sum(parts: list[Term]) -> list[Term]:
+    """Summands without those that cancel; the constant stands last."""
+    kept, constant = list[Term](), sum(p for p in parts if isinstance(p, int))
+    for part in parts:
+        if minus(part) in kept:
+            kept.remove(minus(part))
+        elif not isinstance(part, int):
+            kept.append(part)
+    return [*kept, constant] if constant else kept
 
 
-def minus(a: Term, b: Term | None = None) -> Term:
+add, both, either, mod = (partial(make, head) for head in ("+", "and", "or", "mod"))
+le, eq, no, ite = (partial(make, head) for head in ("<=", "=", "not", "ite"))
+
+
+def minus(a: Term, b: Term = None) -> Term:
     """`-a`, or `a - b`."""
     return make("-", a) if b is None else add(a, make("-", b))
 
 
 def lt(a: Term, b: Term) -> Term:
+    """`a < b`, of integers."""
     return le(add(a, 1), b)
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"
