@@ -157,8 +157,10 @@ def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
         yield from walk.claims
     names = schemes(resolver.compiled.kernel)
     for scheme, routes in zip(names, _fields(hints["routes"], *names), strict=True):
-        for route in _sorted(routes):
-            _fields(route, "one", "other", "hops", "writer")
+        for _, _, hops, writer in (_fields(r, "one", "other", "hops", "writer") for r in _sorted(routes)):
+            spots = (spot for spot in (writer, *(spot for hop in hops for spot in hop[1:])) if spot is not None)
+            if any(type(part) is not list for part in (hops, *hops, *spots)):
+                raise Rejected("a route is not made of lists")
         for name, conditions in Statement(resolver, walks, scheme == "batched", routes).all():
             yield f"{scheme}: {name}", conditions
 
@@ -166,7 +168,7 @@ def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
 def _sorted(items: list[Any]) -> list[Any]:
     """Items of which each stands once, and in order."""
     texts = [json.dumps(item, sort_keys=True) for item in items]
-    if any(one >= other for one, other in pairwise(texts)):
+    if type(items) is not list or any(one >= other for one, other in pairwise(texts)):
         raise Rejected("items twice or out of order")
     return items
 
