@@ -259,3 +259,46 @@ def test_wrong_slot_leaves_the_mapping_open() -> None:
         prove=True,
     )
     assert verdicts(kernel)["2"] == "refuted" and verdicts(kernel)["1"] in ("refuted", "unknown")
+
+
+LATE = """
+kernel late(n):
+    assume n >= 0
+    FULL = (0, 1, 2, 3)
+    FREE = (4, 5, 6, 7)
+    buffer s[4] in Mat
+    buffer u[2] in Vec
+
+    section cube:
+        for i in range(4):
+            set_cross_core FREE[i] @ FIX
+        for t in range(n):
+            wait_cross_core FULL[t % 4] @ FIX
+            take x <- s[t % 4] @ FIX
+            set_cross_core FREE[t % 4] @ FIX
+            wait_cross_core 10 + t % 2 @ FIX
+            move u[t % 2] <- x @ FIX
+            set_cross_core 8 + t % 2 @ FIX
+        wait_cross_core 10 @ FIX
+        wait_cross_core 11 @ FIX
+
+    section vector:
+        set_cross_core 10 @ V
+        set_cross_core 11 @ V
+        for t in range(n):
+            wait_cross_core FREE[t % 4] @ MTE3
+            insert s[t % 4] part sub of 2 <- y @ V
+            set_cross_core FULL[t % 4] @ V
+            wait_cross_core 8 + t % 2 @ V
+            take y <- u[t % 2] @ V
+            set_cross_core 10 + t % 2 @ V
+        for i in range(4):
+            wait_cross_core FREE[i] @ V
+"""
+
+
+def test_a_fault_that_only_the_prover_suspects_is_replayed_beside_other_findings() -> None:
+    """The 16th signal on an event comes with the 57th trip, far beyond the shapes that are run first."""
+    kernel = check(LATE, prove=True)
+    errors = [(f.code, str(f.witness)) for f in kernel.findings if f.severity is Severity.ERROR]
+    assert ("402", "n = 57") in errors

@@ -8,13 +8,14 @@ What few kernels need is imported when a kernel needs it: importing all takes lo
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir, prover
 from fencepost.applicability import applicable, relies_on
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
+from fencepost.model.functions import Point
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.model.target import TARGETS
@@ -24,10 +25,10 @@ from fencepost.printer import print_expr
 from fencepost.prover import Proof
 from fencepost.refutation import finding, refutation
 from fencepost.row_result import RowResult
-from fencepost.search import Outcome, Search
+from fencepost.search import Outcome, Search, Seen
 from fencepost.verdicts import overall
 
-_CANDIDATES = 8  # of the prover, replayed per kernel
+_CANDIDATES = 32  # of the prover, replayed per kernel
 _RESERVE = 2.0  # seconds kept for runs of more shapes, should the proof not succeed
 
 
@@ -146,30 +147,46 @@ def _decide(
     search = Search(compiled, deadline)
     outcome = search.quick()
     single = not compiled.parameters and not uses_functions(kernel)
-    proof = Proof()
-    if prove and not single and outcome.tried and not outcome.facts:
+    long = single and not outcome.exhausted
+    proof, begun, hint, where = Proof(), list[Seen](), "", ""
+    if long or (search.too_long and not outcome.facts):
+        from fencepost.beginning import beginning
+
+        start = beginning(compiled, deadline)
+        outcome.facts += (begun := start.seen)
+        hint = f"; {start.other}" if start.other else ""
+        where = f"; {start.where}"
+    if prove and (long or (outcome.tried and not single and not outcome.facts)):
         # nearly always the end of it: no need to run more shapes
-        proof = prover.prove(compiled, rows, deadline - min(_RESERVE, 0.15 * (deadline - time.monotonic())))
+        wanted = [row for row in rows if row not in refutation(outcome).rows]
+        proof = prover.prove(compiled, wanted, deadline - min(_RESERVE, 0.15 * (deadline - time.monotonic())))
         _replay(search, proof)
-    if not (single and outcome.exhausted) and len(proof.proved) < len(rows):
+    if not single and len(proof.proved) < len(rows):
         outcome = search.full()
+        outcome.facts += begun
     refuted = refutation(outcome)
-    decision.findings += refuted.findings
-    relies = relies_on(kernel)
-    for row, told in refuted.rows.items():
-        if row in proof.proved and row not in relies and row is not Row.BOUNDARY:
-            raise AssertionError(f"row {row.id} is proved, and a run refutes it: {told}")
-        decision.decide(row, Verdict.REFUTED, told)
-    open_rows = [row for row in rows if row not in decision.verdicts]
+    open_rows = [row for row in rows if row not in refuted.rows]
     told = ""
     if prove and not single and open_rows and (outcome.facts or not (proof.proved or proof.reasons)):
         from fencepost.mending import mended
 
         whole = mended(compiled, outcome) if outcome.facts else None
+        until = deadline - min(_RESERVE, 0.15 * max(0.0, deadline - time.monotonic()))
         if whole is not None:
-            proof, told = prover.prove(compile_kernel(whole.kernel), open_rows, deadline), f"; {whole.told}"
+            proof, told = prover.prove(compile_kernel(whole.kernel), open_rows, until), f"; {whole.told}"
         elif not (proof.proved or proof.reasons):
-            proof = prover.prove(compiled, open_rows, deadline)
+            proof = prover.prove(compiled, open_rows, until)
+        if _replay(search, proof):
+            outcome = search.outcome()
+            outcome.facts += begun
+            refuted = refutation(outcome)
+    relies = relies_on(kernel)
+    decision.findings += refuted.findings
+    for row, shown in refuted.rows.items():
+        if row in proof.proved and row not in relies and row is not Row.BOUNDARY:
+            raise AssertionError(f"row {row.id} is proved, and a run refutes it: {shown}")
+        decision.decide(row, Verdict.REFUTED, shown + (where if row in refutation(Outcome(begun)).rows else ""))
+    open_rows = [row for row in rows if row not in decision.verdicts]
     for row in open_rows:
         if proof.vacuous:
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
@@ -182,7 +199,7 @@ def _decide(
             decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, proof.proved[row] + told))
         else:
             reason = proof.reasons.get(row, "not proved for all values")
-            decision.leave(row, f"{reason}; {_ran(compiled, outcome)}", kernel.span)
+            decision.leave(row, f"{reason}; {_ran(compiled, outcome)}{hint}", kernel.span)
 
 
 def _unproved(needed: frozenset[Row], rows: Sequence[Row], proof: Proof) -> list[Row]:
@@ -190,14 +207,18 @@ def _unproved(needed: frozenset[Row], rows: Sequence[Row], proof: Proof) -> list
     return [row for row in rows if row in needed and row not in proof.proved and row not in proof.between]
 
 
-def _replay(search: Search, proof: Proof) -> None:
-    """Run the values that the prover suspects; the search makes those that fail small."""
-    seen: set[tuple[tuple[str, int], ...]] = set()
+def _replay(search: Search, proof: Proof) -> bool:
+    """Run the values that the prover suspects, small ones first; the search makes those that fail small.
+
+    Returns whether any of them fails.
+    """
+    names = search.compiled.parameters
+    found: dict[Hashable, tuple[dict[str, int], dict[Point, int]]] = {}
     for values, functions in proof.candidates:
-        key = tuple(values.items())
-        if key not in seen and len(seen) < _CANDIDATES:
-            seen.add(key)
-            search.try_values(values, functions)
+        given = {name: values.get(name, 0) for name in names}
+        found.setdefault((tuple(given.items()), tuple(sorted(functions.items()))), (given, functions))
+    ordered = sorted(found.values(), key=lambda one: sum(map(abs, one[0].values())))
+    return "fails" in [search.try_values(*one) for one in ordered[:_CANDIDATES]]
 
 
 def _only_shape(row: Row, compiled: Compiled, outcome: Outcome, decision: _Decision) -> None:
@@ -212,6 +233,8 @@ def _only_shape(row: Row, compiled: Compiled, outcome: Outcome, decision: _Decis
 
 
 def _ran(compiled: Compiled, outcome: Outcome) -> str:
+    if not outcome.tried:
+        return "no run was short enough to be followed"
     largest = ", ".join(f"{p} = {v}" for p, v in zip(compiled.parameters, outcome.largest, strict=True))
     what = f"ran clean for {outcome.clean} of {outcome.tried} shapes"
     if outcome.facts:

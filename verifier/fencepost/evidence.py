@@ -23,13 +23,15 @@ def evidence(compiled: Compiled, row: Row, outcome: Outcome, how: str, counts: s
         case Row.PAIRING:
             return f"{_channels(outcome)}set k <-> wait k, no wait cycle; {how}"
         case Row.COUNTS:
-            peak = max(outcome.peaks.values(), default=0)
             text = counts or "sets = waits on every channel at every end"
+            if not outcome.tried:
+                return f"{text}; {how}"
+            peak = max(outcome.peaks.values(), default=0)
             return f"{text}; max pending {peak} of {compiled.target.capacity}"
         case Row.BOUNDARY:
             if outcome.tried and not outcome.clean:
                 return "what is wrong is wrong at every trip count: no boundary is special"
-            return f"{_shapes(compiled, outcome)}; guards of both sides agree"
+            return f"{_shapes(compiled, outcome) if outcome.tried else how}; guards of both sides agree"
         case Row.PARTICIPANTS:
             modes = sorted({n.mode for n in ir.walk(kernel) if isinstance(n, (ir.SetCross, ir.WaitCross))})
             return f"{', '.join(modes) or 'no cross-core modes'}; ids legal on {compiled.target.name}, sub-cores agree"

@@ -19,13 +19,15 @@ Kind = Literal["hang", "leftover", "other"]
 class Seen:
     """One fact with the smallest shape that shows it, and the runs on that shape.
 
-    `boundary`: it does not happen for infinitely many larger trip counts.
+    `boundary`: it does not happen for infinitely many larger trip counts.  `fixed`: parameters of the kernel that was
+    run, which are constants of the kernel that is checked.
     """
 
     fact: Fact
     shape: Shape
     runs: list[Run]
     boundary: bool = False
+    fixed: frozenset[str] = frozenset()
 
     @property
     def witness(self) -> Witness | None:
@@ -33,7 +35,8 @@ class Seen:
             return None
         one = self.runs[0]
         functions = tuple((show(point), value) for point, value in sorted(one.functions.items()))
-        return Witness(tuple(zip(one.compiled.parameters, one.values, strict=True)), functions)
+        values = zip(one.compiled.parameters, one.values, strict=True)
+        return Witness(tuple(pair for pair in values if pair[0] not in self.fixed), functions)
 
     @property
     def kind(self) -> Kind:

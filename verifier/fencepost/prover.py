@@ -2,6 +2,7 @@
 
 Two independent methods stand behind one answer.  Exploration follows all executions in finitely many relative states;
 closed forms ask a solver about ranks and counts.  Exploration goes first, closed forms where it leaves a row open.
+Constants that are large become parameters first: what holds for any number of trips holds for theirs.
 """
 
 from __future__ import annotations
@@ -15,8 +16,10 @@ from fencepost import ir
 from fencepost.apart import lanes_apart, private
 from fencepost.applicability import SIX_POINTS
 from fencepost.findings import Row, Verdict
+from fencepost.large import LARGE, SMALLER, General, generalised
 from fencepost.model.functions import Point
 from fencepost.model.program import Compiled, compile_kernel
+from fencepost.model.shapes import uses_functions
 from fencepost.passes.anchors import Anchors
 from fencepost.passes.blocks import Blocks
 from fencepost.passes.decisive import Decisive
@@ -24,6 +27,10 @@ from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
 from fencepost.prove.explore import Exploration, Trouble, explore
 
+_FEW = 100  # relative states of a glance, before closed forms have their turn
+_GLANCE = 0.05  # of the time, for a glance
+_LONG = 0.3  # of the time that is left, for closed forms that come first
+_STATES = 20_000  # relative states of the last exploration
 _FIRST = 2_000  # relative states of a first exploration: most kernels need less by far
 _MOST = 0.7  # of the time, for the first exploration, which its number of states limits as well
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
@@ -61,18 +68,96 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
         deadline: `time.monotonic()` at which to give up.
     """
     proof = Proof()
-    started = time.monotonic()
-    left = max(0.0, deadline - started)
-    explored = list(explorations(compiled, started + _MOST * left, _FIRST, rows))
-    _explored(compiled, rows, explored, proof)
-    if proof.reasons:
-        now = time.monotonic()
-        _closed_forms(compiled, now + _SHARE * (deadline - now), proof)
-    if proof.reasons and not explored[-1].closed and not proof.vacuous:
-        _explored(
-            compiled, list(proof.reasons), list(explorations(compiled, deadline, rows=list(proof.reasons))), proof
-        )
+    constant = not compiled.parameters and not uses_functions(compiled.kernel)
+    for large in (LARGE, SMALLER) if constant else (LARGE,):
+        general = generalised(compiled.kernel, large)
+        if general is None or not rows or proof.vacuous:
+            continue
+        _generally(compiled, general, rows, _until(_SHARE, deadline), proof)
+        rows = [row for row in rows if row not in proof.proved]
+    if rows and not proof.vacuous and not (constant and proof.reasons):
+        _prove(compiled, rows, deadline, proof)
     return proof
+
+
+def _generally(compiled: Compiled, general: General, rows: Sequence[Row], deadline: float, proof: Proof) -> None:
+    """Note what is proved for any number of trips as proved for the kernel with its own numbers."""
+    found = Proof()
+    _prove(compile_kernel(general.kernel), rows, deadline, found)
+    proof.proved |= {row: f"{shown}, {general.told}" for row, shown in found.proved.items()}
+    proof.reasons, proof.vacuous = found.reasons, found.vacuous
+    proof.between |= found.between
+    for values, functions in found.candidates:
+        proof.candidates.append(({p: v for p, v in values.items() if p in compiled.parameters}, functions))
+
+
+def _prove(compiled: Compiled, rows: Sequence[Row], deadline: float, proof: Proof) -> None:
+    """Prove rows by exploration and closed forms, and note what is shown in `proof`.
+
+    Where the trips of a loop grow with the position of a loop around it, relative states are many and closed forms
+    short: they have their turn after a glance, and again only if the time was not enough.
+    """
+    closed = solved = False
+    proof.reasons = dict.fromkeys(rows, "not proved for all values")
+    if growing(compiled.kernel):
+        closed = _explore(compiled, _GLANCE, deadline, _FEW, proof)
+        solved = not closed and _solve(compiled, _LONG, deadline, proof)
+    if not closed:
+        closed = _explore(compiled, _MOST, deadline, _FIRST, proof)
+    if not solved:
+        _solve(compiled, _SHARE, deadline, proof)
+    if not closed:
+        _explore(compiled, 1.0, deadline, _STATES, proof)
+
+
+def _explore(compiled: Compiled, share: float, deadline: float, states: int, proof: Proof) -> bool:
+    """Try to show what is open by exploration in a share of the time that is left; whether it came to an end."""
+    rows = list(proof.reasons)
+    if not rows or proof.vacuous:
+        return True
+    explored = list(explorations(compiled, _until(share, deadline), states, rows))
+    _explored(compiled, rows, explored, proof)
+    return explored[-1].closed
+
+
+def _solve(compiled: Compiled, share: float, deadline: float, proof: Proof) -> bool:
+    """Try to show what is open by closed forms in a share of the time that is left; whether they came to an end."""
+    if not proof.reasons or proof.vacuous:
+        return True
+    until = _until(share, deadline)
+    _closed_forms(compiled, until, proof)
+    return time.monotonic() < until
+
+
+def _until(share: float, deadline: float) -> float:
+    now = time.monotonic()
+    return now + share * max(0.0, deadline - now)
+
+
+def growing(kernel: ir.Kernel) -> bool:
+    """Whether the trips of some loop are the more, the further a loop around it has come."""
+    stack: list[tuple[ir.Node, frozenset[str]]] = [(kernel, frozenset())]
+    while stack:
+        node, around = stack.pop()
+        if isinstance(node, ir.For):
+            if around & {*_summands(node.start), *_summands(node.stop)}:
+                return True
+            around |= {node.var}
+        stack += [(child, around) for child in ir.children(node) if isinstance(child, ir.Section | ir.For | ir.If)]
+    return False
+
+
+def _summands(expression: ir.Expr) -> Iterator[str]:
+    """The names that an expression is a sum or a product of."""
+    stack = [expression]
+    while stack:
+        match stack.pop():
+            case ir.Name(id=name):
+                yield name
+            case ir.Binary(op="+" | "-" | "*", left=left, right=right):
+                stack += [left, right]
+            case _:
+                pass
 
 
 def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploration], proof: Proof) -> None:
@@ -125,7 +210,7 @@ def _between_cores(compiled: Compiled, exploration: Exploration) -> Exploration:
 
 
 def explorations(
-    compiled: Compiled, deadline: float, states: int = 20_000, rows: Sequence[Row] = tuple(Row)
+    compiled: Compiled, deadline: float, states: int = _STATES, rows: Sequence[Row] = tuple(Row)
 ) -> Iterator[Exploration]:
     """Explore a kernel under every credit scheme that it asks for, until one exploration does not close.
 

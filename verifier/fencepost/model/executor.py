@@ -41,6 +41,7 @@ def run(
     *,
     credits: Literal["per_slot", "batched"] = "per_slot",
     limit: int = DEFAULT_LIMIT,
+    cut: bool = False,
 ) -> Run:
     """Execute a kernel on concrete values.
 
@@ -50,10 +51,11 @@ def run(
         functions: values of uninterpreted functions; every point is 1 by default.
         credits: how FIFO credits travel.
         limit: the largest number of instructions per agent.
+        cut: run only the beginning if there are more; what is wrong in it is wrong in every longer run.
 
     Raises:
         ModelError: the kernel cannot be modelled.
-        LimitReached: the run is longer than `limit`.
+        LimitReached: the run is longer than `limit`, and not to be cut.
         KeyError: a parameter has no value.
     """
     compiled = kernel if isinstance(kernel, Compiled) else compile_kernel(kernel)
@@ -62,7 +64,7 @@ def run(
     weak: frozenset[int] = frozenset()
     while True:
         with _no_collection():
-            result = Machine(compiled, given, table, credits, limit, weak).run()
+            result = Machine(compiled, given, table, credits, limit, weak, cut).run()
         contested = weak | {c.channel for c in result.contested if c.channel is not None}
         if contested == weak:
             return result

@@ -31,7 +31,14 @@ from fencepost.model.program import (
 
 
 class LimitReached(Exception):
-    """The run is larger than the limit on instructions and operations; the message says what was reached where."""
+    """The run is larger than the limit on instructions and operations; the message says what was reached where.
+
+    `issued` and `bad` are what came before.
+    """
+
+    def __init__(self, message: str, issued: list[Issued] | None = None, bad: list[BadValue] | None = None) -> None:
+        super().__init__(message)
+        self.issued, self.bad = issued or [], bad or []
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +128,8 @@ def issue(
         pc += 1
         left -= 1
         if left < 0:
-            raise LimitReached(f"{program.agent} executes more than {limit:,} instructions")
+            message = f"{program.agent} executes more than {limit:,} instructions"
+            raise LimitReached(message, issued, list(e.faults.values()))
         if kind == 0:  # Emit
             issued.append((i[1], i[2](v, e), None if i[3] is None else int(i[3](v, e))))
         elif kind == 10:  # Emit with constant operands

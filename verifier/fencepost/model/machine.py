@@ -13,7 +13,7 @@ from fencepost.model.agent import Agent
 from fencepost.model.clocks import Clock, Stamp, join
 from fencepost.model.effects import Effect, PipeKey, Resolver
 from fencepost.model.functions import FunctionTable
-from fencepost.model.issue import issue
+from fencepost.model.issue import LimitReached, issue
 from fencepost.model.lifetimes import misused
 from fencepost.model.messages import Messages
 from fencepost.model.outcome import Leftover, MessageFault, MutexFault, Op, PhaseFault, Reason, Run
@@ -60,11 +60,12 @@ class Machine:
         credits: Literal["per_slot", "batched"],
         limit: int,
         weak: frozenset[int] = frozenset(),
+        cut: bool = False,
     ) -> None:
         self.weak = weak
         self.resolver = Resolver(compiled)
         self.compiled = compiled
-        self.limit = limit
+        self.limit, self.cut = limit, cut
         self.functions = functions
         self.result = Run(compiled, values, functions.used, credits, self.resolver.channels, self.resolver, [])
         self.pipe_numbers: dict[PipeKey, int] = {}
@@ -76,7 +77,12 @@ class Machine:
         """Issue everything, execute as far as possible, and note how it ended."""
         result = self.result
         for program in self.compiled.programs:
-            listed, bad = issue(self.compiled, program, result.values, self.functions, self.limit)
+            try:
+                listed, bad = issue(self.compiled, program, result.values, self.functions, self.limit)
+            except LimitReached as reached:
+                if not self.cut:
+                    raise
+                listed, bad, result.whole = reached.issued, reached.bad, False
             result.bad_values += bad
             resolve, agent, sites = self.resolver.effect, program.agent, program.sites
             known: list[dict[tuple[int, ...], tuple[Effect, int]]] = [{} for _ in sites]
@@ -137,9 +143,9 @@ class Machine:
 
     def _finish(self, agents: list[Agent]) -> None:
         result = self.result
-        for agent in agents:
+        for agent in agents if result.whole else ():
             result.blocked += agent.blocked()
-        hung = bool(result.blocked)
+        hung = bool(result.blocked) or not result.whole
         for number, counter in enumerate(self.signals.counters):
             result.sets.append(counter.sets)
             result.waits.append(counter.waits)

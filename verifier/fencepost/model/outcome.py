@@ -145,7 +145,8 @@ class Run:
 
     `issued` holds every operation of each agent, whether or not it was executed; `order` the executed ones in the
     order of the canonical run.  `sets[c]` and `waits[c]` are the executed operations of channel c in order: the k-th
-    of each match.  `peak[c]` is the largest number of signals that any legal execution can have pending.
+    of each match.  `peak[c]` is the largest number of signals that any legal execution can have pending.  Of a run
+    that is not `whole` only the beginning was looked at, and nothing is said about its end.
     """
 
     compiled: Compiled
@@ -174,6 +175,7 @@ class Run:
     outside: list[Op] = field(default_factory=list)
     pushes: list[list[Op]] = field(default_factory=list)
     pops: list[list[Op]] = field(default_factory=list)
+    whole: bool = True
 
     @property
     def clean(self) -> bool:

@@ -1,0 +1,197 @@
+"""Does a kernel with a large constant trip count get the verdict of the kernel with any trip count?"""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import fencepost
+from fencepost.large import generalised
+from fencepost.model.executor import run
+from fencepost.model.functions import FunctionTable
+from fencepost.model.issue import assumed
+from fencepost.model.program import compile_kernel
+from fencepost.reading import parse
+
+TEXT = """\
+kernel hand_over():
+    READY = (0, 1)
+    RELEASE = (2, 3)
+    buffer qk[2] in Vec
+    section cube:
+        for t in range(TRIPS):
+            wait_cross_core RELEASE[t % 2] @ FIX
+            move qk[t % 2] <- acc @ FIX
+            set_cross_core READY[t % 2] @ FIX
+        wait_cross_core RELEASE[0] @ FIX
+        wait_cross_core RELEASE[1] @ FIX
+    section vector:
+        set_cross_core RELEASE[0] @ V
+        set_cross_core RELEASE[1] @ V
+        for t in range(TRIPS):
+            wait_cross_core READY[t % 2] @ V
+            softmax p <- qk[t % 2] @ V
+            set_cross_core RELEASE[t % 2] @ V
+"""
+
+PAIRS = TEXT.replace(
+    """\
+        for t in range(TRIPS):
+            wait_cross_core READY[t % 2] @ V
+            softmax p <- qk[t % 2] @ V
+            set_cross_core RELEASE[t % 2] @ V
+""",
+    """\
+        for t in range(TRIPS // 2):
+            wait_cross_core READY[0] @ V
+            softmax p <- qk[0] @ V
+            set_cross_core RELEASE[0] @ V
+            wait_cross_core READY[1] @ V
+            softmax p <- qk[1] @ V
+            set_cross_core RELEASE[1] @ V
+""",
+)
+
+LAG = """\
+kernel lag():
+    buffer qk[2] in Vec
+    section cube:
+        for t in range(TRIPS):
+            if t >= 2:
+                wait_cross_core 2 + t % 2 @ FIX
+            move qk[t % 2] <- acc @ FIX
+            set_cross_core t % 2 @ FIX
+    section vector:
+        for t in range(TRIPS + 1):
+            if t >= 1:
+                wait_cross_core (t - 1) % 2 @ V
+                softmax p <- qk[(t - 1) % 2] @ V
+                if t < TRIPS - 1:
+                    set_cross_core 2 + (t - 1) % 2 @ V
+"""
+
+
+def verdict(text: str, trips: int) -> fencepost.Report:
+    return fencepost.check(text.replace("TRIPS", str(trips)))
+
+
+@pytest.mark.parametrize("trips", [10**5, 10**5 + 1, 10**9])
+@pytest.mark.parametrize("text", [TEXT, LAG], ids=["hand-over", "lag"])
+def test_a_large_trip_count_is_proved(text: str, trips: int) -> None:
+    started = time.process_time()
+    assert verdict(text, trips).proved
+    assert time.process_time() - started < 10
+
+
+def test_trip_counts_of_which_one_is_half_the_other_are_proved() -> None:
+    assert verdict(PAIRS, 10**6).proved
+
+
+NEST = """\
+kernel nest():
+    ROUNDS = 4 * 1024
+    buffer qk[2] in Vec
+    section cube:
+        g = 0
+        for i in range(200):
+            for t in range(ROUNDS):
+                wait_cross_core 2 + g % 2 @ FIX
+                move qk[g % 2] <- acc @ FIX
+                set_cross_core g % 2 @ FIX
+                g = g + 1
+        wait_cross_core 2 @ FIX
+        wait_cross_core 3 @ FIX
+    section vector:
+        set_cross_core 2 @ V
+        set_cross_core 3 @ V
+        g = 0
+        for i in range(200):
+            for t in range(ROUNDS):
+                wait_cross_core g % 2 @ V
+                softmax p <- qk[g % 2] @ V
+                set_cross_core 2 + g % 2 @ V
+                g = g + 1
+"""
+
+
+@pytest.mark.parametrize("trips", ["4 * 1024", "100"])
+def test_nests_are_proved(trips: str) -> None:
+    assert fencepost.check(NEST.replace("4 * 1024", trips)).proved
+
+
+def test_a_constant_inner_loop_is_proved_beside_a_parameter() -> None:
+    text = NEST.replace("nest()", "nest(m)").replace("range(200)", "range(m)")
+    assert fencepost.check(text).proved
+
+
+def codes(report: fencepost.Report) -> set[str]:
+    return {finding.code for kernel in report.kernels for finding in kernel.findings}
+
+
+def test_a_fault_in_the_beginning_of_a_run_without_end_is_refuted() -> None:
+    report = verdict(TEXT.replace("move qk[t % 2]", "move qk[(t + 1) % 2]"), 10**9)
+    assert codes(report) == {"102", "201"}
+    (kernel,) = report.kernels
+    assert all(finding.witness is not None and finding.witness.values == () for finding in kernel.findings)
+
+
+def test_a_missing_wait_is_refuted_by_what_the_beginning_shows() -> None:
+    assert codes(verdict(TEXT.replace("            wait_cross_core READY[t % 2] @ V\n", ""), 10**9)) == {"201", "402"}
+
+
+MISSING = TEXT.replace("        wait_cross_core RELEASE[1] @ FIX\n", "")
+
+
+def test_what_is_wrong_at_an_end_that_cannot_be_reached_is_told_and_stays_open() -> None:
+    (kernel,) = verdict(MISSING, 10**9).kernels
+    assert kernel.verdict.value == "unknown" and not kernel.findings
+    assert "FP206 if trips = 2 instead" in kernel.unknown[1].reason
+
+
+def test_what_is_wrong_at_an_end_that_can_be_reached_is_refuted() -> None:
+    assert codes(verdict(MISSING, 12_000)) == {"206", "302", "401"}
+
+
+def test_a_fault_beside_a_parameter_has_the_parameter_as_its_witness() -> None:
+    text = NEST.replace("nest()", "nest(m)").replace("range(200)", "range(m)").replace("4 * 1024", str(10**9))
+    text = text.replace("move qk[g % 2]", "move qk[(g + 1) % 2]")
+    report = fencepost.check(text)
+    assert codes(report) == {"102", "201"}
+    assert {str(finding.witness) for kernel in report.kernels for finding in kernel.findings} == {"m = 1"}
+
+
+def test_what_fails_for_few_trips_only_does_not_count() -> None:
+    """The last trips of a loop that is shorter than the other one are missing only below 1000 trips."""
+    text = TEXT.replace("range(TRIPS)", "range(max(TRIPS, 1000))", 1).replace("range(TRIPS)", "range(TRIPS)", 1)
+    assert verdict(text, 10**6).kernels[0].findings == ()
+    assert verdict(text, 10**6).kernels[0].verdict.value != "refuted"
+
+
+@pytest.mark.parametrize("trips", [300, 301, 302, 305, 512])
+@pytest.mark.parametrize("text", [TEXT, PAIRS, LAG], ids=["hand-over", "pairs", "lag"])
+def test_at_its_values_the_general_kernel_is_the_kernel(text: str, trips: int) -> None:
+    kernel = parse(text.replace("TRIPS", str(trips)))
+    general = generalised(kernel)
+    assert general is not None
+    compiled = compile_kernel(general.kernel)
+    values = tuple(general.values[p] for p in compiled.parameters)
+    assert assumed(compiled, values, FunctionTable())
+    one, other = run(kernel, {}), run(general.kernel, general.values)
+    assert one.clean == other.clean
+    for agent, operations in one.issued.items():
+        assert [(op.effect.site, op.effect.arguments, op.task) for op in operations] == [
+            (op.effect.site, op.effect.arguments, op.task) for op in other.issued[agent]
+        ]
+
+
+def test_small_constants_stay() -> None:
+    assert generalised(parse(TEXT.replace("TRIPS", "64"))) is None
+    assert generalised(parse(TEXT.replace("TRIPS", "64")), large=32) is not None
+
+
+def test_a_run_that_is_cut_says_nothing_about_its_end() -> None:
+    whole = run(parse(MISSING.replace("TRIPS", "300")), {})
+    cut = run(parse(MISSING.replace("TRIPS", "300")), {}, limit=200, cut=True)
+    assert whole.leftovers and whole.whole
+    assert cut.clean and not cut.whole and cut.order
