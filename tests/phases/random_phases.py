@@ -31,6 +31,50 @@ def random_kernel(seed: int) -> str:
     return f"kernel random_{seed}(n, m):\n{indent(body, '    ')}"
 
 
+def random_nest(seed: int) -> str:
+    """A kernel with harder shapes: two accumulators by parity, loops without trips, the last reader in a branch."""
+    r = Random(seed)
+    pair = ("c[0]", "d[0]") if r.random() < 0.7 else ("c[0]", "c[0]")
+    sums = [(_sum(r, c) if r.random() < 0.2 else _right_sum(c)) + _branching_readers(r, c) for c in pair]
+    style = r.random()
+    if style < 0.5:
+        parity = r.choice(("t % 2 == 0", "t % 2 == 1", "t % 3 == 0", "t == 0"))
+        work = f"if {parity}:\n{indent(sums[0], '    ')}else:\n{indent(sums[1], '    ')}"
+    elif style < 0.75:
+        bounds = r.choice(("n - 2", "t", "m - t", "n - t", "2", "0", "1, n"))
+        work = f"for u in range({bounds}):\n{indent(sums[0], '    ')}" + (sums[1] if r.random() < 0.4 else "")
+    else:
+        work = sums[0] + sums[1]
+    if r.random() < 0.15:
+        work = f"if {r.choice(('n > 0', 'm > 1', 't < m - 1'))}:\n{indent(work, '    ')}"
+    buffers = "buffer c[1] in Acc mutex (0)\nbuffer d[1] in Acc mutex (1)\nbuffer v in Vec\n"
+    assume = f"assume n >= {r.choice((0, 0, 1, 2))}\nassume m >= 0\n"
+    body = f"{assume}{buffers}\nsection cube:\n    for t in range(m):\n{indent(work, '        ')}"
+    return f"kernel nest_{seed}(n, m):\n{indent(body, '    ')}"
+
+
+def _right_sum(c: str) -> str:
+    """A sum of n blocks without a mistake; of none, one block."""
+    first, more = f"matmul {c} <- a, b @ M phase =", f"matmul_acc {c} <- {c}, a, b @ M phase ="
+    return (
+        f"if n <= 1:\n    {first} Final\nfor k in range(n):\n    if n == 1:\n        pass\n"
+        f"    elif k == 0:\n        {first} Partial\n    elif k == n - 1:\n        {more} Final\n"
+        f"    else:\n        {more} Partial\n"
+    )
+
+
+def _branching_readers(r: Random, c: str) -> str:
+    """Readers of which the last one stands in a branch, or in both."""
+    plain = _readers(r, c)
+    if r.random() < 0.4:
+        return plain
+    final, other = (f"{r.choice(('store o', 'move v'))} <- {c} @ FIX{_phase(r, 'Final')}\n" for _ in range(2))
+    condition = r.choice(("t % 2 == 0", "t == m - 1", "n > 2", "t > 0 and n == 1"))
+    before = f"move v <- {c} @ FIX{_phase(r, 'Partial')}\n" if r.random() < 0.5 else ""
+    orelse = f"else:\n{indent(other, '    ')}" if r.random() < 0.85 else ""
+    return f"{before}if {condition}:\n{indent(final, '    ')}{orelse}"
+
+
 def _phase(r: Random, wanted: str) -> str:
     """A phase clause, mostly the wanted one."""
     chosen = wanted if r.random() < 0.93 else r.choice(("Partial", "Final", ""))

@@ -1,7 +1,7 @@
 """Random kernels with phases: is the verdict for all trip counts what the runs of small ones show?
 
-All kernels are explored for all parameter values, every fifth is checked as a whole.  `FENCEPOST_SEED` and
-`FENCEPOST_COUNT` choose other kernels, and more of them.
+All kernels are explored for all parameter values, every fifth is checked as a whole, as are some with harder shapes.
+`FENCEPOST_SEED` and `FENCEPOST_COUNT` choose other kernels, and more of them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from collections.abc import Callable
 from itertools import product
 
-from random_phases import random_kernel
+import pytest
+from random_phases import random_kernel, random_nest
 
 from fencepost import ir
 from fencepost.checking import check_source
@@ -82,10 +84,11 @@ def test_what_is_proved_holds_in_every_run() -> None:
     assert proved + broken >= COUNT - COUNT // 10
 
 
-def test_verdicts_and_smallest_witnesses() -> None:
+@pytest.mark.parametrize("make", [random_kernel, random_nest])
+def test_verdicts_and_smallest_witnesses(make: Callable[[int], str]) -> None:
     counts: Counter[Verdict] = Counter()
-    for seed in range(FIRST, FIRST + COUNT, 5):
-        text = random_kernel(seed)
+    for seed in range(FIRST, FIRST + COUNT, 5 if make is random_kernel else 10):
+        text = make(seed)
         (kernel,) = read(text, "k.kir").kernels
         report = check_source(Source("k.kir", text), CheckOptions(timeout=5)).report.kernels[0]
         outcomes = runs(kernel)

@@ -59,7 +59,8 @@ def causes(plan: Plan, failures: tuple[Failure, ...]) -> list[Cause]:
             cause = replace(cause, reader=first.reader, wanted=first.wanted, found=first.found, trips=first.trips)
         if cause.code in _WAITS:
             key = cause.code, cause.statements[-1]
-        result.setdefault(key, cause)
+        if key not in result or cause.trips < result[key].trips:
+            result[key] = cause
     return sorted(result.values(), key=lambda c: (c.trips, c.code))
 
 

@@ -144,9 +144,8 @@ class _Emitter:
         stage.groups[group].append(place)
         return group
 
-    def _reads(self, slot: Slot) -> set[str]:
-        texts = (slot.number, *self.plan.replays[slot.number])
-        return {a.buffer for t in texts for a in self.plan.loop.statements[t].seen}
+    def _reads(self, slot: Slot) -> frozenset[str]:
+        return self.plan.seen[slot.number][1]
 
     @staticmethod
     def _completes(place: int, stage: _Stage) -> int | None:
@@ -155,8 +154,8 @@ class _Emitter:
     def _wait_before(
         self, place: int, slot: Slot, t: int, stages: dict[int, _Stage], committed: dict[int, int]
     ) -> None:
-        reads = self._read_order(slot)
-        producer = next((p for p, s in self.seen.items() if p <= slot.stage and s.group.keys() & set(reads)), None)
+        reads, used = self._read_order(slot), self._reads(slot)
+        producer = next((p for p, s in self.seen.items() if p <= slot.stage and s.group.keys() & used), None)
         if producer is None:
             return
         stage = stages.setdefault(producer, _Stage())
@@ -179,9 +178,8 @@ class _Emitter:
             wait = (head - iteration) * count + latest - group
             _record(stage, group, place, wait if valid and wait >= 0 else 0)
 
-    def _read_order(self, slot: Slot) -> list[str]:
-        texts = (*self.plan.replays[slot.number], slot.number)
-        return [a.buffer for t in texts for a in self.plan.loop.statements[t].seen]
+    def _read_order(self, slot: Slot) -> tuple[str, ...]:
+        return self.plan.seen[slot.number][0]
 
     def _not_negative(self, iteration: int) -> bool:
         """The compiler tests the loop variable, not the iteration number; an unknown start decides nothing."""

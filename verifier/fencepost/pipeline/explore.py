@@ -7,7 +7,7 @@ epilogue is run anew for each count.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -179,15 +179,23 @@ def _phase(instance: Instance, trips: int, ahead: Horizon) -> Instance:
 def _mattering(exploration: Exploration, result: Outcome, ahead: Horizon) -> set[Instance]:
     """The phases of statements whose value may reach a visible cell, by the serial program."""
 
-    def names(sources: Iterable[Source]) -> set[Instance]:
-        return {_phase(i, result.trips, ahead) for i in map(instance_of, sources) if i is not None}
+    phases: dict[Source, Instance] = {}
+
+    def phase(instance: Instance) -> Instance:
+        known = phases.get(instance)
+        if known is None:
+            known = phases[instance] = _phase(instance, result.trips, ahead)
+        return known
 
     feeds: dict[Instance, set[Instance]] = {}
     shared = (e for e in exploration.serial.executions if e.step < result.shared)
     for e in chain(shared, result.before.executions):
-        phase = _phase(e.instance, result.trips, ahead)
-        feeds.setdefault(phase, set()).update(names(r.source for r in e.reads))
-    found = names(source for _, source in result.before.final.values())
+        sources = feeds.setdefault(phase(e.instance), set())
+        for read in e.reads:
+            if (source := instance_of(read.source)) is not None:
+                sources.add(phase(source))
+    ends = (instance_of(source) for _, source in result.before.final.values())
+    found = {phase(source) for source in ends if source is not None}
     stack = list(found)
     while stack:
         for instance in feeds.get(stack.pop(), set()) - found:

@@ -89,6 +89,16 @@ class Plan:
         return tuple(order)
 
     @cached_property
+    def seen(self) -> dict[int, tuple[tuple[str, ...], frozenset[str]]]:
+        """Scheduled statement -> the buffers that it and its replayed binds read, as the compiler sees it."""
+        result = {}
+        for slot in self.slots:
+            texts = (*self.replays[slot.number], slot.number)
+            order = tuple(a.buffer for t in texts for a in self.loop.statements[t].seen)
+            result[slot.number] = order, frozenset(order)
+        return result
+
+    @cached_property
     def scalars(self) -> dict[int, tuple[int, ...]]:
         """Scheduled statement -> the scheduled binds whose value it uses, directly or through replayed binds."""
         result = {}

@@ -173,6 +173,8 @@ class _Search:
             return
         if count is not None and setting is not None:
             self._need(count, setting)
+            if count * len(question.scheduled) <= _MAX_RUN:
+                self.failing.append((count, setting))  # most of what goes wrong shows here
 
     def nearest(self) -> Suggestion | NoSuggestion:
         """The nearest schedule that uses the stages from 0 to the last, else one that does not."""

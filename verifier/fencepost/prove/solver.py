@@ -84,6 +84,8 @@ class Session:
         self._z3 = _z3()
         self._solver = self._z3.SimpleSolver()
         self._solver.set("rlimit", rlimit)
+        self._solver.set("relevancy", 0)  # the questions are small and mostly Boolean
+        self._solver.set("arith.solver", 2)
 
     def add(self, text: str) -> None:
         """Add declarations and assertions; raises ValueError as `check` does."""
