@@ -163,6 +163,16 @@ def trips(b: Bench) -> Iterator[Table]:
         yield f"{name}: all trip counts at once, one run, all schedules of one trip count", heads, rows
 
 
+def constants(b: Bench) -> Iterator[Table]:
+    rows: list[list[object]] = []
+    for trips in (100, 1000, 100_000, 1_000_000_000):
+        text = kernels.PING_PONG.replace("range(n)", f"range({trips})").replace("(n)", "()")
+        text = text.replace("    assume n >= 0\n", "")
+        rows.append([f"{trips:,}", *b.check(text)])
+        rows.append([f"{trips:,}, other slot", *b.check(text.replace("move qk[t % 2]", "move qk[(t + 1) % 2]"))])
+    yield "Constant trip counts (two-slot hand-over without parameters)", ["trips", *CHECK], rows
+
+
 def executed(b: Bench, text: str, n: int) -> list[object]:
     """Seconds and megabytes of one run; a run of more than ten million operations is left out."""
     try:
@@ -220,8 +230,8 @@ def drop_last(text: str, line: str) -> str:
 
 
 TABLES: dict[str, Callable[[Bench], Iterator[Table]]] = {
-    "start": start, "reading": reading, "executor": executor, "trips": trips, "channels": channels,
-    "stages": stages, "attention": attention, "witness": witness,
+    "start": start, "reading": reading, "executor": executor, "trips": trips, "constants": constants,
+    "channels": channels, "stages": stages, "attention": attention, "witness": witness,
 }  # fmt: skip
 
 
