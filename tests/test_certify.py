@@ -68,6 +68,16 @@ def test_cvc5_is_the_default_where_it_is_installed(file: str, capsys: pytest.Cap
     assert ("shown by cvc5 " if cvc5.installed() else "shown by z3 ") in capsys.readouterr().out
 
 
+def test_a_key_that_stands_twice_is_refused(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two readers could take two values for it."""
+    main(["certify", file, "-o", "good.json"])
+    text = Path("good.json").read_text()
+    Path("twice.json").write_text('{"rows": ["9"],' + text.lstrip()[1:])
+    capsys.readouterr()
+    assert main(["recheck", "twice.json"]) == 2
+    assert "every key stands once" in capsys.readouterr().err
+
+
 def test_a_solver_that_is_missing_is_named(
     file: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

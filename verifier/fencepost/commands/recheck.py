@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from fencepost.commands.common import UsageError
 
@@ -44,11 +45,11 @@ def execute(args: argparse.Namespace) -> int:
         return "unknown"
 
     try:
-        data = json.loads(args.certificate.read_text("utf-8"))
+        data = json.loads(args.certificate.read_text("utf-8"), object_pairs_hook=_once)
     except OSError as error:
         raise UsageError(f"can't read {args.certificate}: {error.strerror}") from None
     except (ValueError, RecursionError):
-        raise UsageError(f"{args.certificate} is not JSON") from None
+        raise UsageError(f"{args.certificate} is not JSON in which every key stands once") from None
     result = recheck(data, check, parse)
     problems = list(result.problems)
     if args.against is not None and not problems and result.kernel not in _kernels(args.against):
@@ -61,6 +62,14 @@ def execute(args: argparse.Namespace) -> int:
     print(f"shown by {', '.join(f'{name} ({count})' for name, count in answered.items() if count)}")
     print(f"rows {', '.join(result.rows)}")
     return 0
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object.  Raises ValueError for a key that stands twice: another reader could take the other value."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key stands twice")
+    return found
 
 
 def _solvers(wanted: str | None) -> dict[str, Callable[[str], str]]:

@@ -76,7 +76,7 @@ def recheck(certificate: Any, check: Callable[[str], str], parse: Callable[[str]
         }  # fmt: skip
         for key, value in expected.items():
             if certificate[key] != value:
-                raise Rejected(f"the {key} is not what follows from the rest")
+                raise Rejected(f"{key}: not what follows from the rest")
         for key, form in (("tool", r"fencepost \d+(\.\w+)+"), ("solver", r"[a-z]\w* \d+(\.\w+)+")):
             if not re.fullmatch(form, certificate[key]):
                 raise Rejected(f"{key} names no version")

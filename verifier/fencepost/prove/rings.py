@@ -120,7 +120,10 @@ class _Either:
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """The field after `trips` trips of a loop that stores `value` (in terms of `index`) to record (index + c) % N."""
+    """The field after `trips` trips of a loop that stores `value` (in terms of `index`) to record (index + c) % N.
+
+    On trips that store nothing the value is what the record held before, the function `old`.
+    """
 
     entry: RingState
     index: str
@@ -128,11 +131,21 @@ class Rolling:
     offset: Lin
     value: Lin
     rebuild: Rewriter
+    old: str
 
     def read(self, at: Lin) -> Lin:
         gap = ONE + mod(self.trips - 1 + self.offset - at, self.entry.size)
-        trip = self.trips - gap
-        then = Substitution({self.index: trip}, self.rebuild).lin(self.value)
+        return self._stored(self.trips - gap, at, again=True)
+
+    def _stored(self, trip: Lin, at: Lin, again: bool) -> Lin:
+        """What trip number `trip` leaves in its record `at`; `again`: `old` is looked up, N trips earlier."""
+
+        def rebuild(name: str, terms: tuple[Lin, ...]) -> Lin:
+            if again and name == self.old:
+                return self._stored(trip - self.entry.size, at, again=False)
+            return self.rebuild(name, terms)
+
+        then = Substitution({self.index: trip}, rebuild).lin(self.value)
         return choose(le(-trip), then, self.entry.read(at))
 
     def rewritten(self, change: Substitution) -> Base:
@@ -143,6 +156,7 @@ class Rolling:
             change.lin(self.offset),
             change.lin(self.value),
             self.rebuild,
+            self.old,
         )
 
 
@@ -169,7 +183,7 @@ def roll(
         value = choose(store.condition, store.value, value)
     if offset is None or pending(value) or pending(offset):
         return None
-    return Rolling(entry, index, const(0), offset, value, rebuild)
+    return Rolling(entry, index, const(0), offset, value, rebuild, old.parts[0][0].name)
 
 
 __all__ = ["Anything", "Base", "RingState", "Rolling", "Store", "Zeros", "roll"]
