@@ -27,10 +27,13 @@ def pipeline_row(kernel: ir.Kernel, suggest: bool = False, deadline: float | Non
             the reason why there is none.
         deadline: a time of `time.monotonic()` after which what has not been decided stays unknown.
     """
-    result = _judge(kernel, deadline)
+    loops = pipelines(kernel)
+    results = [check_pipeline(loop, kernel, deadline) for loop in loops]
+    result = _judge(kernel, loops, results)
     if not suggest:
         return result
-    right = ((loop, suggestion_for(loop, kernel, deadline)) for loop in pipelines(kernel))
+    known = zip(loops, results, strict=True)
+    right = ((loop, suggestion_for(loop, kernel, deadline, result)) for loop, result in known)
     found = [f"line {loop.span.line}: {_suggested(s)}" for loop, s in right if s is not None]
     return replace(result, evidence=" · ".join((result.evidence, *found)))
 
@@ -41,9 +44,7 @@ def _suggested(found: Suggestion | NoSuggestion) -> str:
     return f"{found.text} is right" + (f" ({found.reason})" if found.reason else "")
 
 
-def _judge(kernel: ir.Kernel, deadline: float | None) -> RowResult:
-    loops = pipelines(kernel)
-    results = [check_pipeline(loop, kernel, deadline) for loop in loops]
+def _judge(kernel: ir.Kernel, loops: Sequence[ir.Pipelined], results: Sequence[PipelineResult]) -> RowResult:
     gap = next((n for n in ir.walk(kernel) if isinstance(n, ir.Unsupported)), None)
     findings = [_finding(f, r.plan) for r in results for f in r.faults if gap is None or f.witness is None]
     errors = [f for f in findings if f.severity is Severity.ERROR]

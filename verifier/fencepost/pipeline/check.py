@@ -113,14 +113,15 @@ def plan_of(loop: ir.Pipelined, kernel: ir.Kernel) -> Plan | None:
 
 
 def suggestion_for(
-    loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None = None
+    loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None = None, written: PipelineResult | None = None
 ) -> Suggestion | NoSuggestion | None:
     """The nearest right annotation of a loop, or why there is none; None if it is right as it is, or unreadable.
 
-    `deadline` is a time of `time.monotonic()` after which the search is given up.
+    `deadline` is a time of `time.monotonic()` after which the search is given up; `written` is what `check_pipeline`
+    says about the loop, if that is known.
     """
     around = find(loop, kernel)
     try:
-        return suggest(build(loop, around), trips_of(loop, around), deadline)
+        return suggest(build(loop, around), trips_of(loop, around), deadline, written)
     except Unreadable:
         return None
