@@ -140,6 +140,31 @@ def test_a_missing_wait_is_refuted_by_what_the_beginning_shows() -> None:
     assert codes(verdict(TEXT.replace("            wait_cross_core READY[t % 2] @ V\n", ""), 10**9)) == {"201", "402"}
 
 
+SILENT = TEXT.replace("            set_cross_core READY[t % 2] @ FIX\n", "")
+
+
+def test_a_hang_in_the_beginning_is_one_whatever_follows() -> None:
+    assert "301" in codes(verdict(SILENT, 10**9))
+
+
+def test_what_another_pipe_may_still_set_is_no_hang() -> None:
+    """The first wait is for a signal that comes a million trips later, from a pipe that waits for nothing."""
+    late = """\
+kernel late():
+    buffer s in Vec
+    section cube:
+        for t in range(1000000):
+            matmul x <- a @ M
+        set_cross_core 0 @ M
+    section vector:
+        wait_cross_core 0 @ V
+"""
+    assert fencepost.check(late).kernels[0].verdict.value != "refuted"
+    kernel = parse(late)
+    assert run(kernel, {}, limit=100, cut=True).clean
+    assert run(parse(late.replace("set_cross_core 0 @ M", "pass")), {}, limit=100, cut=True).blocked
+
+
 MISSING = TEXT.replace("        wait_cross_core RELEASE[1] @ FIX\n", "")
 
 

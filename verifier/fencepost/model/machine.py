@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal
 
+from fencepost import ir
 from fencepost.model.accesses import Accesses
 from fencepost.model.agent import Agent
 from fencepost.model.clocks import Clock, Stamp, join
@@ -143,7 +144,7 @@ class Machine:
 
     def _finish(self, agents: list[Agent]) -> None:
         result = self.result
-        for agent in agents if result.whole else ():
+        for agent in agents if result.whole or self._stuck(agents) else ():
             result.blocked += agent.blocked()
         hung = bool(result.blocked) or not result.whole
         for number, counter in enumerate(self.signals.counters):
@@ -160,6 +161,25 @@ class Machine:
             result.mutex_faults += agent.mutex_faults
             if not hung:
                 result.mutex_faults += [MutexFault("held", op) for op in agent.held.values()]
+
+    def _stuck(self, agents: list[Agent]) -> bool:
+        """Whether what waits at the end of a run that was cut waits for ever, whatever would follow.
+
+        What follows on a pipe that waits is never executed; on the others nothing may follow that anybody waits for.
+        """
+        programs = {program.agent: program for program in self.compiled.programs}
+        if self.flags or self.resolver.rings:
+            return False
+        for agent in agents:
+            waiting = {pipe.key[1] for pipe in agent.mine if pipe.queue}
+            for site in programs[agent.name].sites if agent.at == len(agent.ops) else ():
+                if isinstance(site, ir.SetCross | ir.MutexUnlock) and site.pipe not in waiting:
+                    return False
+                if isinstance(site, ir.SyncSrc) and site.source not in waiting:
+                    return False
+                if isinstance(site, ir.SyncAll):
+                    return False
+        return True
 
     # ---------------------------------------------------------------------------------------------- one operation
 
