@@ -211,6 +211,8 @@ def test_at_its_values_the_general_kernel_is_the_kernel(text: str, trips: int) -
 
 
 def test_small_constants_stay() -> None:
+    assert generalised(parse(TEXT.replace("TRIPS", "0, 512, 128"))) is None
+    assert generalised(parse(TEXT.replace("TRIPS", "0, 65536, 128"))) is not None
     assert generalised(parse(TEXT.replace("TRIPS", "64"))) is None
     assert generalised(parse(TEXT.replace("TRIPS", "64")), large=32) is not None
 

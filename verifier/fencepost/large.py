@@ -104,8 +104,8 @@ def _parameters(nodes: list[ir.Node], kernel: ir.Kernel, large: int) -> list[_Pa
     used = {n.id for n in nodes if isinstance(n, ir.Name)} | {*kernel.parameters}
     used |= {str(getattr(n, key)) for n in nodes for key in ("name", "var") if hasattr(n, key)}
     found: list[_Parameter] = []
-    for value in sorted({*_bounds(nodes)}, reverse=True):
-        if value < large or _match(value, found) is not None or len(found) == _MOST:
+    for value in sorted({*_bounds(nodes, large)}, reverse=True):
+        if _match(value, found) is not None or len(found) == _MOST:
             continue
         number = len(found)
         while (name := f"trips{number or ''}") in used:
@@ -115,26 +115,38 @@ def _parameters(nodes: list[ir.Node], kernel: ir.Kernel, large: int) -> list[_Pa
     return found
 
 
-def _bounds(nodes: list[ir.Node]) -> Iterator[int]:
-    """The integers that loop bounds and assigned values are, or are sums, minima and maxima of."""
-    stack: list[ir.Expr] = []
+def _bounds(nodes: list[ir.Node], large: int) -> Iterator[int]:
+    """The integers that bound loops of at least `large` trips: as bounds, summands of them, minima, maxima or choices,
+    and what is assigned to names in such places."""
+    steps: dict[str, int] = {}
     for node in nodes:
         if isinstance(node, ir.For | ir.Pipelined):
-            stack += [node.start, node.stop]
-        elif isinstance(node, ir.Assign):
-            stack.append(node.value)
+            step = abs(node.step.value) if isinstance(node, ir.For) and isinstance(node.step, ir.Int) else 1
+            for leaf in (*_leaves(node.start), *_leaves(node.stop)):
+                if isinstance(leaf, ir.Name):
+                    steps[leaf.id] = min(step, steps.get(leaf.id, step))
+                elif isinstance(leaf, ir.Int) and leaf.value >= large * step:
+                    yield leaf.value
+    for node in nodes:
+        if isinstance(node, ir.Assign) and node.name in steps:
+            for leaf in _leaves(node.value):
+                if isinstance(leaf, ir.Int) and leaf.value >= large * steps[node.name]:
+                    yield leaf.value
+
+
+def _leaves(expression: ir.Expr) -> Iterator[ir.Expr]:
+    """What an expression is a sum, a minimum, a maximum or a choice of."""
+    stack = [expression]
     while stack:
         match stack.pop():
-            case ir.Int(value=value):
-                yield value
             case ir.Binary(op="+" | "-", left=left, right=right):
                 stack += [left, right]
             case ir.Call(function="min" | "max", arguments=arguments):
                 stack += arguments
             case ir.Choose(then=then, other=other):
                 stack += [then, other]
-            case _:
-                pass
+            case leaf:
+                yield leaf
 
 
 def _fixed(nodes: list[ir.Node]) -> set[int]:
