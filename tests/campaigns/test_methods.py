@@ -12,5 +12,5 @@ def test_neither_method_proves_what_a_run_refutes(first: int) -> None:
     results = list(campaign(range(first, first + 4), timeout=1))
     for result in results:
         assert not result.problems, f"kernel {result.number}:\n{result.text}"
-    for method in METHODS:
+    for method in METHODS[:2]:  # the others are asked where these two are not enough
         assert any(result.complete(method) for result in results), method

@@ -176,7 +176,11 @@ def _decide(
             proof, told = prover.prove(compile_kernel(whole.kernel), open_rows, until), f"; {whole.told}"
         elif not (proof.proved or proof.reasons):
             proof = prover.prove(compiled, open_rows, until)
-        if _replay(search, proof):
+        before = len(search.seen)
+        _replay(search, proof)
+        if proof.suspected & {*open_rows}:
+            search.further()
+        if len(search.seen) > before:
             outcome = search.outcome()
             outcome.facts += begun
             refuted = refutation(outcome)
@@ -207,18 +211,16 @@ def _unproved(needed: frozenset[Row], rows: Sequence[Row], proof: Proof) -> list
     return [row for row in rows if row in needed and row not in proof.proved and row not in proof.between]
 
 
-def _replay(search: Search, proof: Proof) -> bool:
-    """Run the values that the prover suspects, small ones first; the search makes those that fail small.
-
-    Returns whether any of them fails.
-    """
+def _replay(search: Search, proof: Proof) -> None:
+    """Run the values that the prover suspects, small ones first; the search makes those that fail small."""
     names = search.compiled.parameters
     found: dict[Hashable, tuple[dict[str, int], dict[Point, int]]] = {}
     for values, functions in proof.candidates:
         given = {name: values.get(name, 0) for name in names}
         found.setdefault((tuple(given.items()), tuple(sorted(functions.items()))), (given, functions))
     ordered = sorted(found.values(), key=lambda one: sum(map(abs, one[0].values())))
-    return "fails" in [search.try_values(*one) for one in ordered[:_CANDIDATES]]
+    for one in ordered[:_CANDIDATES]:
+        search.try_values(*one)
 
 
 def _only_shape(row: Row, compiled: Compiled, outcome: Outcome, decision: _Decision) -> None:

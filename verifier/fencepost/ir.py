@@ -484,19 +484,27 @@ class Kernel(Node):
 
 
 _FIELDS: dict[type, tuple[str, ...]] = {}
+_PLAIN = ("str", "int", "bool", "Literal", "Core", "Pipe", "Mode", "Span")  # how annotations without nodes begin
+
+
+def parts(node: Node) -> tuple[str, ...]:
+    """The names of the fields of `node` that may hold nodes."""
+    kind = type(node)
+    names = _FIELDS.get(kind)
+    if names is None:
+        names = tuple(f.name for f in fields(node) if not str(f.type).startswith(_PLAIN))
+        _FIELDS[kind] = names
+    return names
 
 
 def children(node: Node) -> list[Node]:
     """Return the direct child nodes of `node` in field order (text order)."""
-    names = _FIELDS.get(type(node))
-    if names is None:
-        names = _FIELDS[type(node)] = tuple(f.name for f in fields(node) if f.name != "span")
     found: list[Node] = []
-    for name in names:
+    for name in parts(node):
         value = getattr(node, name)
         if isinstance(value, Node):
             found.append(value)
-        elif isinstance(value, tuple) and value:
+        elif value.__class__ is tuple and value:
             _inside(value, found)
     return found
 
@@ -505,7 +513,7 @@ def _inside(value: tuple[object, ...], found: list[Node]) -> None:
     for item in value:
         if isinstance(item, Node):
             found.append(item)
-        elif isinstance(item, tuple):
+        elif item.__class__ is tuple:
             _inside(item, found)
 
 
@@ -515,4 +523,5 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(children(current)))
+        if parts(current):
+            stack.extend(reversed(children(current)))

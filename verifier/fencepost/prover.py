@@ -33,6 +33,7 @@ _LONG = 0.3  # of the time that is left, for closed forms that come first
 _STATES = 20_000  # relative states of the last exploration
 _FIRST = 2_000  # relative states of a first exploration: most kernels need less by far
 _MOST = 0.7  # of the time, for the first exploration, which its number of states limits as well
+_NEARLY, _LARGE = 0.9, 800  # the same for kernels of so many instructions, which are too large for closed forms
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
 
 
@@ -43,7 +44,8 @@ class Proof:
     `proved` maps a row to its evidence; a row that is neither there nor refuted is open, for the reason in `reasons`.
     `candidates` are values of parameters and unknown functions that may show a fault: replay them.  `vacuous`: no
     values satisfy the assumes.  `between` are rows that hold between the cores: what falsifies them, if anything does,
-    stays inside one core or is one signal too many at a time.
+    stays inside one core or is one signal too many at a time.  `suspected`: open rows of which a complete exploration
+    came upon a fault; it may be none, where more was explored than can happen.
     """
 
     proved: dict[Row, str] = field(default_factory=dict)
@@ -51,6 +53,7 @@ class Proof:
     candidates: list[tuple[dict[str, int], dict[Point, int]]] = field(default_factory=list)
     vacuous: bool = False
     between: set[Row] = field(default_factory=set)
+    suspected: set[Row] = field(default_factory=set)
 
 
 def prepared(kernel: ir.Kernel) -> ir.Kernel:
@@ -103,7 +106,8 @@ def _prove(compiled: Compiled, rows: Sequence[Row], deadline: float, proof: Proo
         closed = _explore(compiled, _GLANCE, deadline, _FEW, proof)
         solved = not closed and _solve(compiled, _LONG, deadline, proof)
     if not closed:
-        closed = _explore(compiled, _MOST, deadline, _FIRST, proof)
+        large = sum(len(p.code) for p in compiled.programs) > _LARGE
+        closed = _explore(compiled, _NEARLY if large else _MOST, deadline, _FIRST, proof)
     if not solved:
         _solve(compiled, _SHARE, deadline, proof)
     if not closed:
@@ -175,6 +179,8 @@ def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploratio
             proof.reasons.pop(row, None)
         else:
             proof.reasons[row] = _why(row, explored)
+            if explored[-1].closed:
+                proof.suspected.add(row)
 
 
 def _counting(compiled: Compiled, exploration: Exploration) -> Exploration:

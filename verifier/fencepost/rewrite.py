@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TypeVar, cast
 
 from fencepost import ir
@@ -76,13 +76,11 @@ def rebuild(root: ir.Node, change: Callable[[ir.Node], ir.Node]) -> ir.Node:
         if id(node) in new:
             continue
         changes: dict[str, object] = {}
-        for field in fields(node):
-            if field.name == "span":
-                continue
-            old = getattr(node, field.name)
+        for name in ir.parts(node):
+            old = getattr(node, name)
             value = _renew(old, new)
             if value is not old:
-                changes[field.name] = value
+                changes[name] = value
         new[id(node)] = change(replace(node, **changes) if changes else node)  # type: ignore[arg-type]
     return new[id(root)]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import product
 from typing import Literal
 
 from fencepost import ir
@@ -38,6 +39,7 @@ _PER_SHAPE, _PER_NODE = 50, 4  # what a run costs beside its operations, and a n
 _QUICK = 14  # shapes of the quick phase
 _QUICK_FILLINGS = 4  # fillings of unknown functions in the quick phase
 _SEARCH = 250_000  # operations of the shapes
+_UNITS, _UNEQUAL = (1, 2, 3), 4  # further shapes: units per parameter, for up to so many parameters
 _PATIENCE = 40_000  # operations of further shapes without a new fault, once there are faults
 _COMPLETE = 100_000  # operations spent on smaller shapes than a failing one, in all
 _REPAIRS = 300_000  # operations of edited kernels
@@ -114,6 +116,20 @@ class Search:
         self.finished = self._run(self.candidates, FILLINGS)
         return self.outcome()
 
+    def further(self) -> Outcome:
+        """Run shapes of one to three units per parameter, unequal ones too: for faults that a proof came upon."""
+        axes = [
+            [nearest(self.compiled, p, k * self.units[p][0]) for k in _UNITS] if p in self.units else [None]
+            for p in self.compiled.parameters
+        ]
+        if not self.too_long and 1 < sum(len(axis) > 1 for axis in axes) <= _UNEQUAL:
+            rest = [nearest(self.compiled, p, 0 if p == "block" else 1) for p in self.compiled.parameters]
+            rows = [
+                tuple(r if v is None else v for v, r in zip(values, rest, strict=True)) for values in product(*axes)
+            ]
+            self._run(sorted(dict.fromkeys(rows), key=_size), FILLINGS, self.spent["search"] + _SEARCH, patient=False)
+        return self.outcome()
+
     def run(self) -> Outcome:
         """The whole search."""
         self.quick()
@@ -148,10 +164,17 @@ class Search:
         pairs = zip(self.compiled.parameters, values, strict=True)
         return any(p in self.units and v >= self.units[p][0] > AXIS for p, v in pairs)
 
-    def _run(self, rows: Iterable[tuple[int, ...]], fillings: tuple[Filling, ...], budget: int = _SEARCH) -> bool:
+    def _run(
+        self,
+        rows: Iterable[tuple[int, ...]],
+        fillings: tuple[Filling, ...],
+        budget: int = _SEARCH,
+        patient: bool = True,
+    ) -> bool:
         """Run parameter values in order, one of each class.
 
-        False if the budget or the deadline ended it, or if there are faults and nothing new was seen for long.
+        False if the budget or the deadline ended it, or, if `patient`, there are faults and nothing new was seen for
+        long.
         """
         self._latest = self.spent["search"]
         for values in rows:
@@ -160,7 +183,7 @@ class Search:
                 spent = self.spent["search"]
                 if spent > budget or time.monotonic() > self.deadline:
                     return False
-                if self._told and spent - self._latest > _PATIENCE:
+                if self._told and patient and spent - self._latest > _PATIENCE:
                     return False
                 shape = self.shapes.at(values, filling)
                 if (kind, filling) in self.done or not allowed(self.compiled, values, shape.table()):

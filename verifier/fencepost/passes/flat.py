@@ -17,14 +17,16 @@ from fencepost.rewrite import rebuild
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """The pass."""
+    """The pass.  `rows`: products of rows that are no counts of trips become sums that grow with each row."""
+
+    rows: bool = False
 
     def run(self, kernel: ir.Kernel) -> ir.Kernel:
         """Return the kernel with counters in the place of such products."""
         return replace(
             kernel,
             body=tuple(
-                replace(item, body=_Program().run(item.body)) if isinstance(item, ir.Section) else item
+                replace(item, body=_Program(self.rows).run(item.body)) if isinstance(item, ir.Section) else item
                 for item in kernel.body
             ),
         )
@@ -32,8 +34,9 @@ class Flat:
 
 @dataclass(slots=True)
 class _Program:
-    """One program; `made` counts the new counters."""
+    """One program; `sums` as `rows` of `Flat`, `made` counts the new counters."""
 
+    sums: bool
     made: int = 0
 
     def run(self, body: tuple[ir.Stmt, ...]) -> tuple[ir.Stmt, ...]:
@@ -80,6 +83,32 @@ class _Program:
             new = replace(inner, body=(*body, count))  # type: ignore[arg-type]
             around = (*outer.body[:position], new, *outer.body[position + 1 :])
             return [ir.Assign(counter, ir.Int(0), span=outer.span), replace(outer, body=around)]
+        return self._sum(outer, zero, changed) if self.sums else [outer]
+
+    def _sum(self, outer: ir.For, zero: set[str], changed: set[str]) -> Iterable[ir.Stmt]:
+        """An outer loop with a sum in the place of a product of its trips so far and a number that stays."""
+        for position, inner in enumerate(outer.body):
+            if not isinstance(inner, ir.For) or not _simple(inner):
+                continue
+            rows = self._rows(outer, position, zero)
+            for node in (n for s in inner.body for n in ir.walk(s)):
+                match node:
+                    case ir.Binary(op="*", left=ir.Name(id=row), right=ir.Name(id=columns)) if row in rows:
+                        pass
+                    case ir.Binary(op="*", left=ir.Name(id=columns), right=ir.Name(id=row)) if row in rows:
+                        pass
+                    case _:
+                        continue
+                if columns in changed or not _at_most(inner.stop, columns):
+                    continue
+                counter = f"flat~{self.made}"
+                self.made += 1
+                rule = _Sum(rows, columns, inner.var, counter)
+                body = tuple(rebuild(s, rule.change) for s in inner.body)
+                more = ir.Assign(counter, ir.Binary("+", ir.Name(counter), ir.Name(columns)), span=inner.span)
+                new = replace(inner, body=body)  # type: ignore[arg-type]
+                around = (*outer.body[:position], new, *outer.body[position + 1 :], more)
+                return [ir.Assign(counter, ir.Int(0), span=outer.span), replace(outer, body=around)]
         return [outer]
 
     def _rows(self, outer: ir.For, position: int, zero: set[str]) -> frozenset[str]:
@@ -98,6 +127,16 @@ class _Program:
             ):
                 found.add(name)
         return frozenset(found)
+
+
+def _at_most(stop: ir.Expr, name: str) -> bool:
+    """Whether a loop that ends at `stop` makes trips only where a scalar is positive."""
+    match stop:
+        case ir.Name(id=other):
+            return other == name
+        case ir.Call(function="min", arguments=arguments):
+            return any(_at_most(argument, name) for argument in arguments)
+    return False
 
 
 def _simple(loop: ir.For) -> bool:
@@ -129,4 +168,27 @@ class _Rule:
             if isinstance(row, ir.Name) and row.id in self.rows and columns == self.columns:
                 self.used = True
                 return ir.Name(self.counter, span=node.span)
+        return node
+
+
+@dataclass(frozen=True, slots=True)
+class _Sum:
+    """`row * columns` for a name out of `rows` becomes `counter`; where it is compared with 0 it is not less."""
+
+    rows: frozenset[str]
+    columns: str
+    column: str
+    counter: str
+
+    def change(self, node: ir.Node) -> ir.Node:
+        natural = ir.Binary("+", ir.Name(self.counter), ir.Name(self.column))
+        match node:
+            case ir.Binary(op="*", left=ir.Name(id=a), right=ir.Name(id=b)):
+                if (a in self.rows and b == self.columns) or (b in self.rows and a == self.columns):
+                    return ir.Name(self.counter, span=node.span)
+            case ir.Call(function="max", arguments=(value, ir.Int(value=0))) if value in (
+                natural,
+                ir.Name(self.counter),
+            ):
+                return value
         return node

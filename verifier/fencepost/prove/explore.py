@@ -11,7 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import islice, permutations
 from typing import Literal, TypeAlias
 
 from fencepost import ir
@@ -168,7 +168,7 @@ def explore(
     now = time.monotonic()
     until = now + _SHARE * (deadline - now) if short else deadline
     apart = explore_apart(compiled, until, credits=credits, states=states, slack=slack, enough=enough, counted=counted)
-    if apart.closed or few == states:
+    if apart.closed or few == states or time.monotonic() > deadline:
         return apart
     return Explorer(whole, deadline, credits, states, slack).explore()
 
@@ -185,20 +185,38 @@ def explore_apart(
 ) -> Exploration:
     """Explore what the agents share, what each keeps to itself, and scalar expressions, one after the other."""
     enough = enough or _everything
-    several = bool(parts.private(compiled))  # else the shared part is the whole kernel, explored by itself
-    shared = parts.shared(compiled, True)
-    fewer = parts.shared(compiled, True, flags=False)
-    kinds = [[shared] if fewer == shared else [fewer, shared], *([part] for part in parts.alone(compiled))]
+    apart: frozenset[str] = frozenset()
+    lanes: list[Exploration] = []
+    for group, both in parts.of_lanes(compiled):
+        until = time.monotonic() + 0.1 * (deadline - time.monotonic())
+        few = min(states, _AGAIN)
+        explorers = [Explorer(parts.loosened(p), until, credits, few, slack, _LITTLE, counted) for p in both]
+        results = [explorer.explore() for explorer in explorers]
+        touched = [explorer.actions.touched() for explorer in explorers]
+        meeting = any(a[0] & (b[0] | b[1]) for a, b in permutations(touched, 2))
+        if not meeting and all(e.closed and enough(e) for e in results):
+            apart |= group
+            lanes += results
+    several = bool(apart or parts.private(compiled))  # else the shared part is the whole kernel, explored by itself
+    shared = parts.shared(compiled, True, apart=apart)
+    fewer = parts.shared(compiled, True, flags=False, apart=apart)
+    kinds = [[[shared]] if fewer == shared else [[fewer, *parts.flags(compiled)], [shared]]]
+    kinds += [[[part]] for part in parts.alone(compiled)]
     found: list[Exploration] = []
     for forms in kinds:
-        explored = Exploration(reason="values of scalars are looked at as they are")
-        for part in forms:
-            if not part.checks and not (explored.closed and enough(explored)):
-                few = min(2 * states, _LOOSE)
-                explored = Explorer(parts.loosened(part), deadline, credits, few, slack, _LITTLE, counted).explore()
-        part = forms[-1]
-        if not (explored.closed and enough(explored)) and (several or part.checks):
-            now = time.monotonic()
+        explored = Exploration(reason="out of time")
+        ((part,),) = forms[-1:]
+        for form, rows in () if part.checks else (*((form, False) for form in forms), ([part], True)):
+            if time.monotonic() > deadline or (rows and not parts.has_rows(part)):
+                break
+            few = min(2 * states, _LOOSE)
+            loose = (parts.loosened(p, rows) for p in form)
+            again = joined([Explorer(p, deadline, credits, few, slack, _LITTLE, counted).explore() for p in loose])
+            explored = again if again.closed or not explored.closed else explored
+            if explored.closed and enough(explored):
+                break
+        now = time.monotonic()
+        if not (explored.closed and enough(explored)) and (several or part.checks) and now < deadline:
             limit, until = (_AGAIN, now + 0.25 * (deadline - now)) if explored.closed else (states, deadline)
             exact = Explorer(part, until, credits, min(states, limit), slack, counted=counted).explore()
             if exact.closed or not explored.closed:
@@ -209,10 +227,10 @@ def explore_apart(
         found.append(explored)
         if not explored.closed:
             break
-    return _joined(found)
+    return joined([*found, *lanes])
 
 
-def _joined(found: list[Exploration]) -> Exploration:
+def joined(found: list[Exploration]) -> Exploration:
     """The explorations of all parts as one: the first is the shared one."""
     shared = found[0]
     result = Exploration(

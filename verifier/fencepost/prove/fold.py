@@ -483,12 +483,19 @@ class _Folding:
     def _linear(self, value: Linear) -> Hashable:
         return value.constant, frozenset((self._symbol(s), c) for s, c in value.terms)
 
+    def _remainder(self, value: Linear, modulus: int) -> Hashable:
+        """Of a value that is only ever taken by a modulus, what the modulus leaves."""
+        terms = ((self._symbol(s), c % modulus) for s, c in value.terms if c % modulus)
+        return value.constant % modulus, frozenset(terms), modulus
+
     def _agent(self, number: int) -> Hashable:
         agent, asked, shift = self.agents[number], self.asked[number], self.shift
         values: list[Hashable] = []
         for slot in asked.ordered:
             value = agent.values[slot]
-            if isinstance(value, Linear):
+            if isinstance(value, Linear) and slot in asked.moduli:
+                values.append(self._remainder(value, asked.moduli[slot]))
+            elif isinstance(value, Linear):
                 values.append(self._linear(value))
             else:
                 values.append(value - shift.get(("slot", number, slot), 0))

@@ -13,41 +13,55 @@ from typing import cast
 from fencepost import ir
 from fencepost.model.program import compile_kernel
 from fencepost.passes.aliases import Aliases, changes
+from fencepost.passes.bounds import Bounds
 from fencepost.passes.early import Early
 from fencepost.passes.flat import Flat
 from fencepost.passes.slices import Slices, needs, reads, select
+from fencepost.passes.unread import Unread
 from fencepost.prove.complements import Complements
 from fencepost.prove.delays import Delays
 from fencepost.prove.lazy import lazy
-from fencepost.prove.nests import Path, Trips, nest_of, read_outside, sources
+from fencepost.prove.nests import Nest, Path, Trips, nest_of, read_later, sources
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import analyse
+from fencepost.prove.tails import Tails
 from fencepost.rewrite import rebuild
 
 
-def simpler(kernel: ir.Kernel) -> ir.Kernel:
-    """An equivalent kernel that carries less along: the same operations, and no faults of scalar expressions."""
-    for step in (Slices(), Complements(), Slices(), Aliases(), Early(), Flat(), Slices()):
+def simpler(kernel: ir.Kernel, rows: bool = False) -> ir.Kernel:
+    """An equivalent kernel that carries less along: the same operations, and no faults of scalar expressions.
+
+    `rows`: keep to the rows of a nest, with the trips that do something in bounds of their own.
+    """
+    if rows:
+        kernel = Bounds().run(Slices().run(kernel))
+    for step in (Slices(), Complements(), Slices(), Aliases(), Early(), Flat(rows), Slices()):
         kernel = step.run(kernel)
     return kernel
 
 
-def loosened(kernel: ir.Kernel) -> ir.Kernel:
-    """A kernel that has all runs of a `simpler` one."""
-    kernel = Slices().run(Delays().run(kernel))
+def loosened(kernel: ir.Kernel, rows: bool = False) -> ir.Kernel:
+    """A kernel that has all runs of a `simpler` one; `rows` as there."""
+    kernel = Slices().run(Tails().run(Slices().run(Delays().run(kernel))))
     compiled = compile_kernel(kernel)
     ranges = {p.agent: Ranges(analyse(compiled, p)) for p in compiled.programs}
     fixed = {*kernel.parameters, *ir.BUILTINS, *(c.name for c in kernel.constants)}
     numbers = {c.name for c in kernel.constants if isinstance(c.value, ir.Int)}
-    items: list[ir.Section | ir.Stmt] = []
-    origins: dict[object, str] = {}
-    for item in kernel.body:
-        if isinstance(item, ir.Section):
-            outside = tuple(i for i in kernel.body if not isinstance(i, ir.Section))
-            known = [r for agent, r in ranges.items() if (agent == "aic") == (item.core == "cube")]
-            item = replace(item, body=lazy(_Values(fixed, numbers, outside, item.body, origins, known).run()))
-        items.append(item)
-    return Slices().run(replace(kernel, body=tuple(items)))
+    outside = tuple(i for i in kernel.body if not isinstance(i, ir.Section))
+    for flat in (False,) if rows else (True, False):
+        items: list[ir.Section | ir.Stmt] = []
+        origins: dict[object, str] = {}
+        nests: set[tuple[str, ...]] = set()
+        for item in kernel.body:
+            if isinstance(item, ir.Section):
+                known = [r for agent, r in ranges.items() if (agent == "aic") == (item.core == "cube")]
+                values = _Values(fixed, numbers, outside, item.body, origins, known, flat, rows)
+                item = replace(item, body=lazy(values.run()))
+                nests.add(tuple(values.flattened))
+            items.append(item)
+        if len(nests) == 1:
+            break  # nests of one core that are not those of the other would have nothing in common with them
+    return Slices().run(Unread().run(replace(kernel, body=tuple(items))))
 
 
 _HERE = "@here"
@@ -55,6 +69,16 @@ _EXACT = (
     ir.Access | ir.SetCross | ir.WaitCross | ir.SyncSrc | ir.SyncDst | ir.MutexLock | ir.MutexUnlock | ir.Push | ir.Pop
 )
 _MOST = 8  # larger lower bounds help nobody
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """Loops that are one in the loosened program: the counter of its trips, how many, where, and what they change."""
+
+    visit: str
+    loops: int
+    path: Path
+    changed: frozenset[str]
 
 
 @dataclass(slots=True)
@@ -72,10 +96,14 @@ class _Values:
     program: tuple[ir.Stmt, ...]
     origins: dict[object, str]
     ranges: list[Ranges]
-    loops: list[ir.For] = field(default_factory=list)
-    visits: list[str] = field(default_factory=list)  # for each loop around, the counter of its trips
+    flat: bool  # whether nests become one loop wherever nobody asks for their positions
+    rows: bool  # whether the first trip of an outer loop is told from the others
+    loops: list[ir.For] = field(default_factory=list)  # the loops around
+    frames: list[_Frame] = field(default_factory=list)  # the same, where a nest became one loop together
+    flattened: list[str] = field(default_factory=list)  # the numbers of trips of all nests
     counting: set[str] = field(default_factory=set)  # those counters that are asked for
     made: int = 0
+    dependencies: dict[frozenset[str], frozenset[str]] = field(default_factory=dict)
 
     def run(self) -> tuple[ir.Stmt, ...]:
         """The statements of the program."""
@@ -136,21 +164,26 @@ class _Values:
         visit = f"visit~{self.made}"
         self.made += 1
         self.loops.append(loop)
-        self.visits.append(visit)
+        self.frames.append(_Frame(visit, 1, path, frozenset(changes(loop))))
         renamed = self._outer(loop)
         first: tuple[ir.Stmt, ...] = ()
         if renamed is not loop.body:
-            value = self._unknown({loop.var}, ir.Name(loop.var), (*path, 0, -1))
+            apart = self.rows and loop.start == ir.Int(0) and loop.step == ir.Int(1)
+            value = self._unknown({loop.var}, ir.Name(loop.var), (*path, 0, -1), least=1 if apart else None)
             if value is None:
                 renamed = loop.body
             else:
                 first = (ir.Assign(f"{loop.var}~", value, span=loop.span),)
+                if apart:
+                    start = ir.Assign(f"{loop.var}~", ir.Int(0), span=loop.span)
+                    at_first = ir.Compare(ir.Name(loop.var), (("==", ir.Int(0)),), span=loop.span)
+                    first = (ir.If(((at_first, (start,)),), first, span=loop.span),)
         inner = (*first, *self.block(renamed, (*path, 0)))
         if visit in self.counting:
             count = ir.Assign(visit, ir.Binary("+", ir.Name(visit), ir.Int(1)), span=loop.span)
             inner = (count, *inner)
         self.loops.pop()
-        self.visits.pop()
+        self.frames.pop()
         return replace(loop, body=inner)
 
     def _busy(self, loop: ir.For, path: Path) -> tuple[tuple[ir.Stmt, ...], ir.Stmt] | None:
@@ -158,27 +191,28 @@ class _Values:
 
         How many there are in each run of the nest is unknown, and so is what the trip is like in which one falls.
         """
-        found = nest_of(loop)
-        if found is None:
+        nest = nest_of(loop)
+        if nest is None:
             return None
-        nest, guarded, inner = found
-        ((guard, body),) = guarded.branches
-        own = {x.var for x in nest}
-        counted = {n for x in nest for s in x.body if isinstance(s, ir.Assign) for n in changes(s)}
-        bounded = set().union(*(sources(self.program, reads(x.start, x.stop)) for x in nest))
-        if len(reads(guard) & own) < 2 or bounded & own or {n for s in body for n in changes(s)} & (own | counted):
+        own = {x.var for x in nest.loops}
+        counted = {n for s in nest.scalars for n in changes(s)}
+        asked = reads(nest.acting.branches[0][0]) if isinstance(nest.acting, ir.If) else set()
+        body = nest.body
+        used = sorted((own | counted) & {n for s in body for n in reads(s)})
+        unasked = self.flat and len(nest.loops) > 1 and not used  # nobody asks for a position
+        if not unasked and not self._guarded(nest, asked & own, own):
             return None
-        if counted & read_outside(self.program, loop, guarded):
+        if {n for s in body for n in changes(s)} & (own | counted) or counted & read_later(self.program, path, nest):
             return None
+        inner = nest.path
         start = (*path, *inner, 0, -1)
-        bounds = reads(guard, *(x.start for x in nest), *(x.stop for x in nest))
-        number = self._unknown(bounds - self.fixed, ir.Int(0), start)
-        self.loops += nest
+        bounds = reads(*(x.start for x in nest.loops), *(x.stop for x in nest.loops)) | asked
+        number = self._unknown(bounds - self.fixed, ir.Int(0), start, here=True)
+        self.loops += nest.loops
         visit = f"visit~{self.made}"
         trips = f"trips~{self.made}"
         self.made += 1
-        self.visits.append(visit)
-        used = sorted((own | counted) & {n for s in body for n in reads(s)})
+        self.frames.append(_Frame(visit, len(nest.loops), path, frozenset(changes(loop))))
         values = {name: self._unknown({name}, ir.Name(name), start) for name in used}
 
         def change(node: ir.Node) -> ir.Node:
@@ -186,15 +220,20 @@ class _Values:
 
         renamed = tuple(cast(ir.Stmt, rebuild(s, change)) for s in body)
         done = self.block(renamed, (*path, *inner, 0))
-        del self.loops[-len(nest) :]
-        self.visits.pop()
+        del self.loops[-self.frames.pop().loops :]
         if number is None or None in values.values():
             return None
+        self.flattened.append(cast(ir.Call, number).function)
         first = [ir.Assign(f"{name}~", value) for name, value in values.items() if value is not None]
         count = ir.Assign(visit, ir.Binary("+", ir.Name(visit), ir.Int(1)), span=loop.span)
         flat = replace(loop, start=ir.Int(0), stop=ir.Name(trips), body=(count, *first, *done))
         self.counting.add(visit)
         return (ir.Assign(trips, number, span=loop.span),), flat
+
+    def _guarded(self, nest: Nest, asked: set[str], own: set[str]) -> bool:
+        """Whether the branch of a nest asks how several of its loops stand, which no bound says already."""
+        bounds = set().union(*(sources(self.program, reads(x.start, x.stop)) for x in nest.loops))
+        return len(asked) >= 2 and not bounds & own and all(isinstance(s, ir.Assign) for s in nest.scalars)
 
     def _trips(self, loop: ir.For, path: Path) -> tuple[tuple[ir.Stmt, ...], ir.For]:
         """A loop from an unknown start, as one over trip numbers from 0 whose number is unknown."""
@@ -273,20 +312,39 @@ class _Values:
             case ir.Binary(op="*", left=left, right=right):
                 return not isinstance(left, ir.Int) and not isinstance(right, ir.Int)
             case ir.Binary(op="//"):
-                return True
+                counted = {
+                    loop.var for loop in self.loops if isinstance(loop.start, ir.Int) and isinstance(loop.stop, ir.Int)
+                }
+                return not reads(node) <= counted
         return False
 
     # ------------------------------------------------------------------------------------------ by what
 
-    def _unknown(self, names: set[str], value: ir.Expr, path: Path, truth: bool = False) -> ir.Expr | None:
+    def _unknown(
+        self,
+        names: set[str],
+        value: ir.Expr,
+        path: Path,
+        truth: bool = False,
+        least: int | None = None,
+        here: bool = False,
+    ) -> ir.Expr | None:
         """An unknown function of the loops around for what a value is right after the statement at `path`.
 
-        `truth`: the value is 0 or 1, and so is what stands for it.  None if it depends on more than scalars.
+        `truth`: the value is 0 or 1, and so is what stands for it.  `least`: it is not less where this is asked for.
+        `here`: it is about the place, not only about the scalars that it reads.  None if it depends on more than
+        scalars.
         """
-        names = {name.removesuffix("~") if name.endswith("~") else name for name in names}
+        names = {name.removesuffix("~") for name in names}
+        value = cast(ir.Expr, rebuild(value, _original))
         holds = True
         while truth and (denied := _denied(value)) is not None:
             value, holds = denied, not holds
+        depth = len(self.frames) if here else self._depth(names)
+        if depth < len(self.frames):
+            *before, k = self.frames[depth].path
+            path = (*before, k - 1)
+        frames = self.frames[:depth]
         whole = (*self.outside, *_marked(self.program, path))
         needed = needs(whole, (*names, _HERE), operations=False)
         if any("." in n for n in needed):
@@ -305,7 +363,7 @@ class _Values:
         def change(node: ir.Node) -> ir.Node:
             match node:
                 case ir.Name(id=old):
-                    return replace(node, id=canonical(old.removesuffix("~")))
+                    return replace(node, id=canonical(old))
                 case ir.Assign(name=old):
                     return replace(node, name=canonical(old))
                 case ir.For(var=old):
@@ -313,21 +371,40 @@ class _Values:
             return node
 
         text = tuple(rebuild(stmt, change) for stmt in select(whole, needed))
-        around = tuple(canonical(loop.var) for loop in self.loops)
-        origin = (text, rebuild(value, change), around, truth)
-        function = self.origins.setdefault(origin, f"value~{len(self.origins)}{'' if truth else self._from(value)}")
+        sizes = tuple(frame.loops for frame in frames)
+        around = tuple(canonical(loop.var) for loop in self.loops[: sum(sizes)])
+        origin = (text, rebuild(value, change), around, sizes, truth, least)
+        end = "" if truth else self._from(value) if least is None else f"~from~{least}"
+        function = self.origins.setdefault(origin, f"value~{len(self.origins)}{end}")
         own = (ir.Name("sub"),) if "sub" in needed | reads(value) else ()
-        if self.visits:
-            self.counting.add(self.visits[-1])
-            own = (*own, ir.Name(self.visits[-1]))
+        if frames:
+            self.counting.add(frames[-1].visit)
+            own = (*own, ir.Name(frames[-1].visit))
         call = ir.Call(function, own)
         return ir.Compare(call, (("<" if holds else ">=", ir.Int(0)),), span=value.span) if truth else call
+
+    def _depth(self, names: set[str]) -> int:
+        """How many of the loops around a value depends on: further in it stays the same."""
+        key = frozenset(names)
+        known = self.dependencies.get(key)
+        if known is None:
+            known = frozenset(needs((*self.outside, *self.program), names, operations=False))
+            self.dependencies[key] = known
+        depth = len(self.frames)
+        while depth and not self.frames[depth - 1].changed & known:
+            depth -= 1
+        return depth
 
     def _from(self, value: ir.Expr) -> str:
         """How the name of an unknown function tells its least value."""
         lows = [r.of(value)[0] for r in self.ranges]
         low = min((x for x in lows if x is not None), default=-1)
         return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"
+
+
+def _original(node: ir.Node) -> ir.Node:
+    """The variable of an outer loop, where it is unknown, as the program itself calls it."""
+    return replace(node, id=node.id.removesuffix("~")) if isinstance(node, ir.Name) else node
 
 
 def _denied(value: ir.Expr) -> ir.Expr | None:

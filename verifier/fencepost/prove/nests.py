@@ -18,37 +18,82 @@ Path: TypeAlias = tuple[int, ...]
 _TRIP = "@trip"
 
 
-def nest_of(loop: ir.For) -> tuple[list[ir.For], ir.If, Path] | None:
-    """Loops that hold nothing but scalars and each other, the branch inside, and where it stands from the first one."""
-    nest, path = [loop], list[int]()
+@dataclass(frozen=True, slots=True)
+class Nest:
+    """Loops that hold nothing but scalars and each other, and at last something that acts.
+
+    `acting` is the innermost loop, or the only branch in it that acts: `body` is what stands there, at `path` from the
+    first loop on.
+    """
+
+    loops: tuple[ir.For, ...]
+    acting: ir.For | ir.If
+    path: Path
+
+    @property
+    def body(self) -> tuple[ir.Stmt, ...]:
+        return self.acting.body if isinstance(self.acting, ir.For) else self.acting.branches[0][1]
+
+    @property
+    def scalars(self) -> list[ir.Stmt]:
+        """The statements of the loops that only work out scalars."""
+        inside = self.loops if isinstance(self.acting, ir.If) else self.loops[:-1]
+        return [s for loop in inside for s in loop.body if _scalar(s)]
+
+
+def nest_of(loop: ir.For) -> Nest | None:
+    """The nest that begins with a loop; None where trips may end early."""
+    loops, path = [loop], list[int]()
     while True:
-        acting = [(k, s) for k, s in enumerate(nest[-1].body) if not isinstance(s, ir.Assign)]
-        if len(acting) != 1:
+        if any(_scalar(s) and jumps(s) for s in loops[-1].body):
             return None
-        ((k, inner),) = acting
-        path += [0, k]
-        match inner:
-            case ir.For():
-                nest.append(inner)
-            case ir.If(branches=((_, body),), orelse=()) if not any(jumps(s) for s in body):
-                return nest, inner, tuple(path)
-            case _:
-                return None
+        acting = [(k, s) for k, s in enumerate(loops[-1].body) if not _scalar(s)]
+        if len(acting) == 1:
+            ((k, inner),) = acting
+            match inner:
+                case ir.For():
+                    loops.append(inner)
+                    path += [0, k]
+                    continue
+                case ir.If(branches=((_, body),), orelse=()) if not any(jumps(s) for s in body):
+                    return Nest(tuple(loops), inner, (*path, 0, k))
+        if any(jumps(s) for s in loops[-1].body):
+            return None
+        return Nest(tuple(loops), loops[-1], tuple(path))
 
 
-def read_outside(program: tuple[ir.Stmt, ...], nest: ir.For, guarded: ir.If) -> set[str]:
-    """What is read outside of the branch of a nest, the assignments of the nest itself aside."""
+def _scalar(stmt: ir.Stmt) -> bool:
+    """Whether a statement does nothing but work out scalars."""
+    plain = ir.Assign | ir.If | ir.For | ir.Break | ir.Continue | ir.Pass
+    nodes = [stmt]
+    while nodes:
+        node = nodes.pop()
+        if not isinstance(node, plain):
+            return False
+        match node:
+            case ir.For(body=body):
+                nodes += body
+            case ir.If(branches=branches, orelse=orelse):
+                nodes += [s for arm in (*(b for _, b in branches), orelse) for s in arm]
+    return True
+
+
+def read_later(program: tuple[ir.Stmt, ...], path: Path, nest: Nest) -> set[str]:
+    """What may be read after the nest at `path`, or in it again, its own scalars, bounds and conditions aside."""
     found: set[str] = set()
-    stack: list[ir.Stmt] = list(program)
+    passed = {id(s) for s in nest.scalars}
+    around = {id(loop) for loop in nest.loops}
+    stack = _later(program, path)
     while stack:
         stmt = stack.pop()
+        if stmt is nest.acting or id(stmt) in passed:
+            continue
         match stmt:
             case ir.For(body=body):
-                found |= reads(stmt.start, stmt.stop, stmt.step)
-                stack += [s for s in body if not (stmt is nest and isinstance(s, ir.Assign))]
+                if id(stmt) not in around:
+                    found |= reads(stmt.start, stmt.stop, stmt.step)
+                stack += body
             case ir.If(branches=branches, orelse=orelse):
-                if stmt is guarded:
-                    continue
                 found |= reads(*(condition for condition, _ in branches))
                 stack += [s for arm in (*(b for _, b in branches), orelse) for s in arm]
             case ir.Assign(name=name, value=value):
@@ -56,6 +101,19 @@ def read_outside(program: tuple[ir.Stmt, ...], nest: ir.For, guarded: ir.If) -> 
             case _:
                 found |= reads(stmt)
     return found
+
+
+def _later(body: tuple[ir.Stmt, ...], path: Path) -> list[ir.Stmt]:
+    """The statements that may follow, or hold, the one at `path`."""
+    k, *inner = path
+    stmt, after = body[k], list(body[k + 1 :])
+    if not inner:
+        return [stmt, *after]
+    match stmt:
+        case ir.If(branches=branches, orelse=orelse):
+            arm, *rest = inner
+            return [*after, *_later(orelse if arm == len(branches) else branches[arm][1], tuple(rest))]
+    return [stmt, *after]
 
 
 def sources(program: tuple[ir.Stmt, ...], names: set[str]) -> set[str]:

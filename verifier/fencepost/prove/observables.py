@@ -7,7 +7,7 @@ program do the same from there on; whoever shifts counters relies on this and on
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import lcm
@@ -47,7 +47,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Observables:
-    """What may be asked from one instruction on; `slots` are those that it can matter to change."""
+    """What may be asked from one instruction on; `slots` are those that it can matter to change.
+
+    `moduli`: the slots of which nothing but a remainder is asked, with its modulus.
+    """
 
     signs: tuple[Sign, ...]
     above: tuple[Ask, ...]
@@ -59,6 +62,7 @@ class Observables:
     current: frozenset[Level]  # levels whose current run is looked at
     next: frozenset[Level]  # levels of which later runs are looked at
     levels: tuple[Level, ...]  # all of them, in order
+    moduli: Mapping[int, int]
 
 
 @dataclass(slots=True)
@@ -465,6 +469,11 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
             asks[kind].append(Ask(what, level, later, fact))
             if isinstance(what, int):
                 slots.add(what)
+    moduli: dict[int, int] = {}
+    for ask in asks["residue"]:
+        if isinstance(ask.node, int):
+            moduli[ask.node] = lcm(moduli.get(ask.node, 1), ask.value)
+    otherwise = {n for sign in signs for n, _ in sign.shape} | {a.node for k in ("above", "natural") for a in asks[k]}
     current = frozenset(level for _, _, level, later in facts if level is not None and not later)
     following = frozenset(level for _, _, level, later in facts if level is not None and later)
     return Observables(
@@ -478,4 +487,5 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
         current,
         following,
         tuple(sorted(current | following, key=repr)),
+        {slot: modulus for slot, modulus in moduli.items() if slot not in otherwise},
     )

@@ -79,6 +79,12 @@ class Actions:
             found = self.known[effect] = self._build(effect)
         return found
 
+    def touched(self) -> tuple[frozenset[int], frozenset[int]]:
+        """The cells that known operations write, and those that they read."""
+        known = self.known.values()
+        written = frozenset(cell for a in known for _, cells in a.writes for cell in cells)
+        return written, frozenset(cell for a in known for touch in a.reads for cell in touch.cells)
+
     def _lock(self, agent: str, mutex: int) -> int:
         return self.locks.setdefault((agent, mutex), len(self.locks))
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from fencepost import ir
 from fencepost.model.effects import Resolver
 from fencepost.model.program import Compiled, Emit, Enter, Program, Require, Set, Store, Test, compile_kernel
+from fencepost.passes.bounds import Bounds
 from fencepost.passes.slices import Slices
 from fencepost.prove import loosen
 from fencepost.prove.flags import without_credits
@@ -27,7 +28,7 @@ class Part:
     """A kernel to explore.
 
     `unchecked`: buffers whose accesses stand there only because they take locks.  `checks`: whether scalar expressions
-    are checked as well.  `flags`: whether flags are; if not, they are in other parts.
+    are checked as well.  `flags`: whether it is checked that no flag is set twice; if not, other parts do so.
     """
 
     compiled: Compiled
@@ -36,13 +37,14 @@ class Part:
     flags: bool = True
 
 
-def shared(compiled: Compiled, direct: bool, flags: bool = True) -> Part:
+def shared(compiled: Compiled, direct: bool, flags: bool = True, apart: frozenset[str] = frozenset()) -> Part:
     """What the agents share, for all of them together.
 
     `direct`: keep the locks of those buffers alone that some operation accesses together with shared memory.
-    `flags`: keep all flags; else some are left to the parts of each agent, and order is lost.
+    `flags`: keep all flags; else some are left to the parts `flags`, and order is lost.
+    `apart`: buffers that are looked at elsewhere (see `between_lanes`).
     """
-    owners = private(compiled)
+    owners = private(compiled) | dict.fromkeys(apart, "vector")
     carrying = _carrying(compiled, owners)
     if direct:
         carrying &= _direct(compiled, owners)
@@ -53,12 +55,11 @@ def shared(compiled: Compiled, direct: bool, flags: bool = True) -> Part:
 
 
 def alone(compiled: Compiled) -> list[Part]:
-    """What each agent keeps to itself: memory, one group of overlapping buffers at a time, flags, and scalars."""
+    """What each agent keeps to itself: memory, one group of overlapping buffers at a time, and scalar expressions."""
     owners = private(compiled)
     parts: list[Part] = []
-    flags = any(isinstance(node, ir.SyncSrc | ir.SyncDst) for node in ir.walk(compiled.kernel))
     for program in compiled.programs:
-        core = "cube" if program.agent == "aic" else "vector"
+        core = _core(program)
         groups: dict[str, set[str]] = defaultdict(set)
         find = _groups(compiled)
         for name, owner in owners.items():
@@ -68,20 +69,64 @@ def alone(compiled: Compiled) -> list[Part]:
         for group in groups.values():
             locking = _locking(compiled, core) if group in loose else frozenset()
             parts += _one(compiled, program, frozenset(group), locking, orders=group in loose)
-        if flags and not loose:
-            parts += _one(compiled, program, frozenset(), frozenset(), orders=True)
         if not _harmless(compiled, program):
             parts += _one(compiled, program, frozenset(), frozenset(), scalars=True)
     return parts
 
 
-def loosened(part: Part) -> Part:
-    """A part with a simpler kernel that has all its runs, and perhaps more."""
-    kernel = loosen.loosened(loosen.simpler(part.compiled.kernel))
+def flags(compiled: Compiled) -> list[Part]:
+    """The flags of each agent, with the locks that order its pipes."""
+    return [
+        part
+        for program in compiled.programs
+        if any(isinstance(site, ir.SyncSrc | ir.SyncDst) for site in program.sites)
+        for part in _one(compiled, program, frozenset(), _locking(compiled, _core(program)), orders=True)
+    ]
+
+
+def _core(program: Program) -> str:
+    return "cube" if program.agent == "aic" else "vector"
+
+
+def of_lanes(compiled: Compiled) -> list[tuple[frozenset[str], list[Part]]]:
+    """Shared memory that only the vector sub-cores touch, by groups, with a part for each sub-core alone.
+
+    If these parts never touch the same cell, there is nothing to order between the sub-cores.
+    """
+    groups: dict[str, set[str]] = defaultdict(set)
+    find = _groups(compiled)
+    owned = private(compiled)
+    cube = {find(name) for name in _touched(compiled, "aic")}
+    for name in _touched(compiled, "aiv0") | _touched(compiled, "aiv1"):
+        if name not in owned and find(name) not in cube:
+            groups[find(name)].add(name)
+    locking = _locking(compiled, "vector")
+    lanes = [p for p in compiled.programs if p.agent != "aic"]
+    return [
+        (group, [part for lane in lanes for part in _one(compiled, lane, group, locking, orders=True, alike=False)])
+        for group in map(frozenset, groups.values())
+    ]
+
+
+def _touched(compiled: Compiled, agent: str) -> set[str]:
+    """The buffers that an agent accesses."""
+    sites = [site for program in compiled.programs if program.agent == agent for _, site in _sites((program,))]
+    return {a.name for site in sites for a in (*site.writes, *site.reads) if a.name in compiled.depths}
+
+
+def loosened(part: Part, rows: bool = False) -> Part:
+    """A part with a simpler kernel that has all its runs, and perhaps more; `rows` as in `loosen.simpler`."""
+    kernel = loosen.loosened(loosen.simpler(part.compiled.kernel, rows), rows)
     whole = compile_kernel(kernel)
     agents = {p.agent for p in part.compiled.programs}
     programs = tuple(p for p in whole.programs if p.agent in agents)
     return replace(part, compiled=replace(whole, programs=programs))
+
+
+def has_rows(part: Part) -> bool:
+    """Whether `loosened` can keep to rows: whether some branch bounds a loop."""
+    kernel = Slices().run(part.compiled.kernel)
+    return Bounds().run(kernel) != kernel
 
 
 def _one(
@@ -91,18 +136,19 @@ def _one(
     locking: frozenset[str],
     orders: bool = False,
     scalars: bool = False,
+    alike: bool = True,
 ) -> list[Part]:
-    """One agent with one group of its buffers, its flags (`orders`) or its scalars; nothing if another is alike."""
-    core = "cube" if program.agent == "aic" else "vector"
+    """One agent with one group of its buffers, its flags (`orders`) or its scalars; if `alike`, once for both lanes."""
+    core = _core(program)
     others = frozenset(b.name for b in compiled.kernel.buffers) - group
     reduction = _Reduction(dict.fromkeys(others, core), locking, group | locking, False, orders, scalars)
     kernel = reduction.run(compiled.kernel)
     kernel = replace(kernel, body=tuple(i for i in kernel.body if not isinstance(i, ir.Section) or i.core == core))
-    if program.agent == "aiv1" and not any(isinstance(n, ir.Name) and n.id == "sub" for n in ir.walk(kernel)):
+    if alike and program.agent == "aiv1" and not any(isinstance(n, ir.Name) and n.id == "sub" for n in ir.walk(kernel)):
         return []
     whole = compile_kernel(kernel)
     programs = tuple(p for p in whole.programs if p.agent == program.agent)
-    return [Part(replace(whole, programs=programs), others, scalars)] if programs else []
+    return [Part(replace(whole, programs=programs), others, scalars, flags=not group)] if programs else []
 
 
 def _ordered(compiled: Compiled, program: Program, group: set[str]) -> bool:
