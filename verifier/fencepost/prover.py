@@ -33,7 +33,7 @@ _LONG = 0.3  # of the time that is left, for closed forms that come first
 _STATES = 20_000  # relative states of the last exploration
 _FIRST = 2_000  # relative states of a first exploration: most kernels need less by far
 _MOST = 0.7  # of the time, for the first exploration, which its number of states limits as well
-_NEARLY, _LARGE = 0.9, 800  # the same for kernels of so many instructions, which are too large for closed forms
+_NEARLY, _LARGE = 0.9, 250  # the same for kernels of so many instructions, which are too large for closed forms
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
 
 
@@ -105,10 +105,10 @@ def _prove(compiled: Compiled, rows: Sequence[Row], deadline: float, proof: Proo
     if growing(compiled.kernel):
         closed = _explore(compiled, _GLANCE, deadline, _FEW, proof)
         solved = not closed and _solve(compiled, _LONG, deadline, proof)
+    large = sum(len(p.code) for p in compiled.programs) > _LARGE
     if not closed:
-        large = sum(len(p.code) for p in compiled.programs) > _LARGE
         closed = _explore(compiled, _NEARLY if large else _MOST, deadline, _FIRST, proof)
-    if not solved:
+    if not (solved or (large and closed)):
         _solve(compiled, _SHARE, deadline, proof)
     if not closed:
         _explore(compiled, 1.0, deadline, _STATES, proof)
