@@ -244,17 +244,15 @@ def _lanes(case: Case, zero: int, one: int) -> Iterator[Fact]:
     run, protocol = case.run, case.protocol
     upwards = run.channels[zero].sender != "cube"
     mine = protocol.sets if upwards else protocol.waits
-    cube = (
-        [*protocol.waits.get(zero, []), *protocol.waits.get(one, [])]
-        if upwards
-        else [*protocol.sets.get(zero, []), *protocol.sets.get(one, [])]
-    )
+    served = protocol.waits if upwards else protocol.sets
+    cube = [*served.get(zero, []), *served.get(one, [])]
     numbers = {n: mine.get(n, []) for n in (zero, one)}
     few, many = sorted((zero, one), key=lambda n: len(numbers[n]))
     faults = _faults(run, [zero, one])
     cause = ("signals", protocol.families.of(run.channels[zero]))
     both = next((op for op in cube if len({*op.effect.waits, *op.effect.sets} & {zero, one}) == 2), None)
-    if both is not None and len(numbers[few]) < len(numbers[many]):
+    missing = len(numbers[few]) < len(served.get(few, []))  # others may be for one sub-core alone
+    if both is not None and missing and len(numbers[few]) < len(numbers[many]):
         extra = numbers[many][len(numbers[few])]
         data = (
             ("channel", case.channel(few)),

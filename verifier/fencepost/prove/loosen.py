@@ -48,7 +48,7 @@ def loosened(kernel: ir.Kernel, rows: bool = False) -> ir.Kernel:
     fixed = {*kernel.parameters, *ir.BUILTINS, *(c.name for c in kernel.constants)}
     numbers = {c.name for c in kernel.constants if isinstance(c.value, ir.Int)}
     outside = tuple(i for i in kernel.body if not isinstance(i, ir.Section))
-    for flat in (False,) if rows else (True, False):
+    for flat in (0,) if rows else (2, 1, 0):
         items: list[ir.Section | ir.Stmt] = []
         origins: dict[object, str] = {}
         nests: set[tuple[str, ...]] = set()
@@ -57,9 +57,10 @@ def loosened(kernel: ir.Kernel, rows: bool = False) -> ir.Kernel:
                 known = [r for agent, r in ranges.items() if (agent == "aic") == (item.core == "cube")]
                 values = _Values(fixed, numbers, outside, item.body, origins, known, flat, rows)
                 item = replace(item, body=lazy(values.run()))
-                nests.add(tuple(values.flattened))
+                if any(isinstance(n, ir.For) for n in ir.walk(item)):
+                    nests.add(tuple(values.flattened))
             items.append(item)
-        if len(nests) == 1:
+        if len(nests) < 2:
             break  # nests of one core that are not those of the other would have nothing in common with them
     return Slices().run(Unread().run(replace(kernel, body=tuple(items))))
 
@@ -96,7 +97,7 @@ class _Values:
     program: tuple[ir.Stmt, ...]
     origins: dict[object, str]
     ranges: list[Ranges]
-    flat: bool  # whether nests become one loop wherever nobody asks for their positions
+    flat: int  # 1: the outer loops of nests become one where nobody asks for their positions; 2: all loops
     rows: bool  # whether the first trip of an outer loop is told from the others
     loops: list[ir.For] = field(default_factory=list)  # the loops around
     frames: list[_Frame] = field(default_factory=list)  # the same, where a nest became one loop together
@@ -194,14 +195,13 @@ class _Values:
         nest = nest_of(loop)
         if nest is None:
             return None
-        own = {x.var for x in nest.loops}
-        counted = {n for s in nest.scalars for n in changes(s)}
-        asked = reads(nest.acting.branches[0][0]) if isinstance(nest.acting, ir.If) else set()
-        body = nest.body
-        used = sorted((own | counted) & {n for s in body for n in reads(s)})
-        unasked = self.flat and len(nest.loops) > 1 and not used  # nobody asks for a position
-        if not unasked and not self._guarded(nest, asked & own, own):
+        found = self._unasked(nest)
+        if found is None and not self._guarded(nest):
             return None
+        nest = found or nest
+        own, counted, used = _scalars(nest)
+        body = nest.body
+        asked = reads(nest.acting.branches[0][0]) if isinstance(nest.acting, ir.If) else set()
         if {n for s in body for n in changes(s)} & (own | counted) or counted & read_later(self.program, path, nest):
             return None
         inner = nest.path
@@ -230,8 +230,29 @@ class _Values:
         self.counting.add(visit)
         return (ir.Assign(trips, number, span=loop.span),), flat
 
-    def _guarded(self, nest: Nest, asked: set[str], own: set[str]) -> bool:
+    def _unasked(self, nest: Nest) -> Nest | None:
+        """A nest, or its outer loops, whose positions nobody asks for exactly."""
+        if self.flat > 1 and len(nest.loops) > 1 and not _scalars(nest)[2]:
+            return nest
+        if not self.flat or not isinstance(nest.acting, ir.For) or len(nest.loops) < 3:
+            return None
+        outer = Nest(nest.loops[:-1], nest.loops[-2], nest.path[:-2])
+        used = set(_scalars(outer)[2])
+        for node in (n for s in outer.body for n in ir.walk(s)):
+            if isinstance(node, ir.Compare | _EXACT) or (isinstance(node, ir.Binary) and node.op == "%"):
+                loops = [x for x in outer.loops if x.var in reads(node)]
+                if (isinstance(node, _EXACT) and reads(node) & used) or reads(node) & used - {x.var for x in loops}:
+                    return None
+                if any(reads(node) <= reads(x.start, x.stop) | self.numbers | {x.var} for x in loops):
+                    return None  # as in `_outer`
+        return outer
+
+    def _guarded(self, nest: Nest) -> bool:
         """Whether the branch of a nest asks how several of its loops stand, which no bound says already."""
+        if not isinstance(nest.acting, ir.If):
+            return False
+        own = {x.var for x in nest.loops}
+        asked = reads(nest.acting.branches[0][0]) & own
         bounds = set().union(*(sources(self.program, reads(x.start, x.stop)) for x in nest.loops))
         return len(asked) >= 2 and not bounds & own and all(isinstance(s, ir.Assign) for s in nest.scalars)
 
@@ -400,6 +421,13 @@ class _Values:
         lows = [r.of(value)[0] for r in self.ranges]
         low = min((x for x in lows if x is not None), default=-1)
         return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"
+
+
+def _scalars(nest: Nest) -> tuple[set[str], set[str], list[str]]:
+    """The variables of a nest, the scalars that its loops work out, and which of both its body reads."""
+    own = {x.var for x in nest.loops}
+    counted = {n for s in nest.scalars for n in changes(s)}
+    return own, counted, sorted((own | counted) & {n for s in nest.body for n in reads(s)})
 
 
 def _original(node: ir.Node) -> ir.Node:
