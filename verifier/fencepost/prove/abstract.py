@@ -18,6 +18,7 @@ from fencepost import ir
 from fencepost.model.functions import FunctionTable
 from fencepost.model.issue import Evaluator, Translator, as_function
 from fencepost.model.program import Compiled, Emit, Enter, Jump, MoveCursor, Next, Require, Set, Stop, Store, Test
+from fencepost.prove.delays import LOST
 from fencepost.prove.observables import Plan
 from fencepost.prove.structure import Loop
 from fencepost.prove.values import (
@@ -418,6 +419,8 @@ class Stepper:
                     break
             else:
                 return int(e.quick(values, self._evaluator))
+        if isinstance(e.expr, ir.Name) and e.expr.id in self.program.names:
+            return agent.values[self.program.names[e.expr.id]]  # a copy may be of a lost record
         return self.value(e.expr, agent, world, level)
 
     def _inner(self, expr: ir.Expr, agent: Agent, world: World, level: Level | None) -> bool:
@@ -434,7 +437,7 @@ class Stepper:
                 return number
             case ir.Name(id=name):
                 if name in self.program.names:
-                    return agent.values[self.program.names[name]]
+                    return _kept(agent.values[self.program.names[name]])
                 return self.value(self.compiled.scalars[name], agent, world, level)
             case ir.Item(name=name, index=index):
                 values = self.compiled.tuples[name]
@@ -538,3 +541,10 @@ class Stepper:
             low, high = world.knowledge.bounds(placed)
             bounds = (None if low is None else low // right, None if high is None else high // right)
         return self._symbol(expr.op, (left, right), expr, agent, world, bounds)
+
+
+def _kept(value: Value) -> Value:
+    """A value that is looked at; that of a record that was written again is not to be."""
+    if isinstance(value, Linear) and any(symbol.base.name.startswith(LOST) for symbol, _ in value.terms):
+        raise CannotModel("a record is read after it was written again")
+    return value

@@ -18,12 +18,14 @@ from fencepost import ir
 from fencepost.findings import Row
 from fencepost.model.effects import PipeKey, Resolver
 from fencepost.model.issue import LimitReached, issue
-from fencepost.model.program import Compiled
+from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import bounds, shapes
+from fencepost.passes.gathered import Gathered
+from fencepost.passes.unique import UniqueLoops
 from fencepost.prove import parts
 from fencepost.prove.abstract import Agent, CannotModel, Stepper, World
 from fencepost.prove.delays import LOST
-from fencepost.prove.fold import Folder
+from fencepost.prove.fold import Folder, parts_of
 from fencepost.prove.observables import plan
 from fencepost.prove.order import Action, Actions, Fault, Order, Rules
 from fencepost.prove.parts import Part
@@ -185,6 +187,9 @@ def explore_apart(
 ) -> Exploration:
     """Explore what the agents share, what each keeps to itself, and scalar expressions, one after the other."""
     enough = enough or _everything
+    gathered = Gathered().run(compiled.kernel)
+    if gathered is not compiled.kernel:
+        compiled = compile_kernel(UniqueLoops().run(gathered))
     apart: frozenset[str] = frozenset()
     lanes: list[Exploration] = []
     for group, both in parts.of_lanes(compiled):
@@ -206,10 +211,11 @@ def explore_apart(
     for forms in kinds:
         explored = Exploration(reason="out of time")
         ((part,),) = forms[-1:]
+        several_forms = len(forms) > 1 or parts.has_rows(part)
         for form, rows in () if part.checks else (*((form, False) for form in forms), ([part], True)):
             if time.monotonic() > deadline or (rows and not parts.has_rows(part)):
                 break
-            few = min(2 * states, _LOOSE)
+            few = min(2 * states, _LOOSE if rows or not several_forms else _AGAIN)
             loose = (parts.loosened(p, rows) for p in form)
             again = joined([Explorer(p, deadline, credits, few, slack, _LITTLE, counted).explore() for p in loose])
             explored = again if again.closed or not explored.closed else explored
@@ -312,7 +318,7 @@ class Explorer:
                 self.result.reason = str(error)
                 break
             self._check_grown()
-            if split is not None and any(symbol.base.name.startswith(LOST) for symbol, _ in split.form):
+            if split is not None and any(_lost(symbol) for symbol, _ in split.form):
                 self.result.reason = "a record is read after it was written again"
                 break
             if split is None:
@@ -478,6 +484,11 @@ class Explorer:
                     best = pick if best is None or abs(pick) > abs(best) else best
             values[parameter] = best or 0
         return values
+
+
+def _lost(symbol: Symbol) -> bool:
+    """Whether a number is worked out from a record that was written again."""
+    return any(part.name.startswith(LOST) for part in parts_of(symbol))
 
 
 def _pipes(compiled: Compiled) -> list[PipeKey]:

@@ -107,11 +107,11 @@ class _Folding:
             for value in agent.values:
                 if isinstance(value, Linear):
                     for symbol, _ in value.terms:
-                        used |= _parts(symbol)
+                        used |= parts_of(symbol)
         for _, task in self.order.tasks.values():
             if isinstance(task, Linear):
                 for symbol, _ in task.terms:
-                    used |= _parts(symbol)
+                    used |= parts_of(symbol)
         gone = {base for base in bases if base not in used and self._passed(base, used)}
         if gone:
             self._drop({s for form in intervals for s, _ in form if s.base in gone})
@@ -210,7 +210,7 @@ class _Folding:
             symbols = {s for s, _ in form}
             if not any(symbols <= known for known in self.together):
                 del knowledge.intervals[form]
-        held = {part for symbol in self.mentioned for part in _parts(symbol)}
+        held = {part for symbol in self.mentioned for part in parts_of(symbol)}
         for symbol, interval in self.world.initial.items():
             if symbol not in held:
                 knowledge.intervals[(symbol, 1),] = interval
@@ -526,11 +526,11 @@ def _over(modulus: int, factor: int) -> int:
     return modulus // a
 
 
-def _parts(symbol: Symbol) -> set[Symbol]:
+def parts_of(symbol: Symbol) -> set[Symbol]:
     """A symbol and the symbols inside it."""
     found = {symbol, symbol.base}
     for argument in symbol.base.arguments:
         if isinstance(argument, Linear):
             for inner, _ in argument.terms:
-                found |= _parts(inner)
+                found |= parts_of(inner)
     return found

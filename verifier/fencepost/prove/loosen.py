@@ -74,10 +74,14 @@ _MOST = 8  # larger lower bounds help nobody
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """Loops that are one in the loosened program: the counter of its trips, how many, where, and what they change."""
+    """Loops that are one in the loosened program: the counter of its trips, how many, where, and what they change.
+
+    `acting`: only trips that do something are counted.
+    """
 
     visit: str
     loops: int
+    acting: bool
     path: Path
     changed: frozenset[str]
 
@@ -105,6 +109,7 @@ class _Values:
     counting: set[str] = field(default_factory=set)  # those counters that are asked for
     made: int = 0
     dependencies: dict[frozenset[str], frozenset[str]] = field(default_factory=dict)
+    moved: dict[str, ir.Expr] = field(default_factory=dict)  # variables of loops over trip numbers, and their starts
 
     def run(self) -> tuple[ir.Stmt, ...]:
         """The statements of the program."""
@@ -165,7 +170,7 @@ class _Values:
         visit = f"visit~{self.made}"
         self.made += 1
         self.loops.append(loop)
-        self.frames.append(_Frame(visit, 1, path, frozenset(changes(loop))))
+        self.frames.append(_Frame(visit, 1, False, path, frozenset(changes(loop))))
         renamed = self._outer(loop)
         first: tuple[ir.Stmt, ...] = ()
         if renamed is not loop.body:
@@ -212,7 +217,9 @@ class _Values:
         visit = f"visit~{self.made}"
         trips = f"trips~{self.made}"
         self.made += 1
-        self.frames.append(_Frame(visit, len(nest.loops), path, frozenset(changes(loop))))
+        self.frames.append(
+            _Frame(visit, len(nest.loops), isinstance(nest.acting, ir.If), path, frozenset(changes(loop)))
+        )
         values = {name: self._unknown({name}, ir.Name(name), start) for name in used}
 
         def change(node: ir.Node) -> ir.Node:
@@ -226,7 +233,7 @@ class _Values:
         self.flattened.append(cast(ir.Call, number).function)
         first = [ir.Assign(f"{name}~", value) for name, value in values.items() if value is not None]
         count = ir.Assign(visit, ir.Binary("+", ir.Name(visit), ir.Int(1)), span=loop.span)
-        flat = replace(loop, start=ir.Int(0), stop=ir.Name(trips), body=(count, *first, *done))
+        flat = replace(loop, start=ir.Int(0), stop=ir.Name(trips), step=ir.Int(1), body=(count, *first, *done))
         self.counting.add(visit)
         return (ir.Assign(trips, number, span=loop.span),), flat
 
@@ -268,6 +275,7 @@ class _Values:
         if value is None:
             return (), loop
         trips = f"trips~{self.made}"
+        self.moved[loop.var] = start
         rule = Trips(loop.var, start, stop, trips)
         body = tuple(rebuild(s, rule.compared) for s in loop.body)
         body = tuple(rebuild(rebuild(s, rule.position), rule.trip) for s in body)
@@ -392,8 +400,8 @@ class _Values:
             return node
 
         text = tuple(rebuild(stmt, change) for stmt in select(whole, needed))
-        sizes = tuple(frame.loops for frame in frames)
-        around = tuple(canonical(loop.var) for loop in self.loops[: sum(sizes)])
+        sizes = tuple((frame.loops, frame.acting) for frame in frames)
+        around = tuple(canonical(loop.var) for loop in self.loops[: sum(frame.loops for frame in frames)])
         origin = (text, rebuild(value, change), around, sizes, truth, least)
         end = "" if truth else self._from(value) if least is None else f"~from~{least}"
         function = self.origins.setdefault(origin, f"value~{len(self.origins)}{end}")
@@ -416,8 +424,20 @@ class _Values:
             depth -= 1
         return depth
 
+    def _position(self, node: ir.Node) -> ir.Node:
+        """A position said by a trip number, by the variable whose range is known."""
+        match node:
+            case ir.Binary(op="+", left=ir.Name(id=var) as name, right=start) if var in self.moved and start == rebuild(
+                self.moved[var], _original
+            ):
+                return name
+        return node
+
     def _from(self, value: ir.Expr) -> str:
         """How the name of an unknown function tells its least value."""
+        value = cast(ir.Expr, rebuild(value, self._position))
+        if any(isinstance(n, ir.Compare) and reads(n) & self.moved.keys() for n in ir.walk(value)):
+            return ""
         lows = [r.of(value)[0] for r in self.ranges]
         low = min((x for x in lows if x is not None), default=-1)
         return "" if None in lows or low < 0 else f"~from~{min(low, _MOST)}"

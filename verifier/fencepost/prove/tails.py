@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import cast
+from typing import cast, get_args
 
 from fencepost import ir
 from fencepost.model.program import compile_kernel
@@ -21,6 +21,7 @@ from fencepost.prove.structure import analyse
 from fencepost.rewrite import rebuild
 
 Block = tuple[ir.Stmt, ...]
+_SCALAR = ir.Assign | ir.If | ir.For | ir.Pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +103,14 @@ class _Program:
         return (*others, *_where(tail.some, (loop, *tail.body)))
 
     def _inside(self, tail: _Tail) -> bool:
-        """Whether nobody but the loops themselves reads the scalars that the outer ones work out."""
-        worked = {n.name for n in _without(tail.outer, tail.inner) if isinstance(n, ir.Assign | ir.Cursor)}
+        """Whether outer loops only work out scalars, which nobody reads but the loops themselves."""
+        outside = list(_without(tail.outer, tail.inner))
+        worked = changes(tail.outer) | {n.value for n in outside if isinstance(n, ir.Pop)}
+        if any(isinstance(n, get_args(ir.Stmt)) and not isinstance(n, _SCALAR) for n in outside):
+            return False
+        if any(reads(condition) & worked for condition in tail.some):
+            return False
+        worked = {n.name for n in outside if isinstance(n, ir.Assign)}
         rest = (n for s in self.body for n in _without(s, tail.outer))
         return not any(isinstance(n, ir.Name) and n.id in worked for n in rest)
 
