@@ -15,6 +15,12 @@ def test_verdicts(first: int) -> None:
         assert not result.problems, f"kernel {result.number}:\n{result.text}"
 
 
+@pytest.mark.parametrize("number", [3181])
+def test_what_was_wrong_once(number: int) -> None:
+    (result,) = campaign([number], timeout=5, quick=0.5)
+    assert not result.problems, f"kernel {result.number}:\n{result.text}"
+
+
 @pytest.mark.parametrize("first", range(1000, 1200, 50))
 def test_printed_kernels_read_back(first: int) -> None:
     for number in range(first, first + 50):

@@ -309,23 +309,6 @@ def test_wait_of_one_sub_core_only(search: Searcher) -> None:
     assert dict(fact(outcome, "601").values)["agent"] == "aiv1"
 
 
-def test_a_signal_of_one_sub_core_beside_one_of_both(search: Searcher) -> None:
-    outcome = search(
-        """
-        kernel same_id():
-            section cube:
-                wait_cross_core 5 @ FIX
-                wait_cross_core 5 @ FIX mode = UNICAST_BLOCK lane = 1
-
-            section vector:
-                set_cross_core 5 @ V
-                if sub == 1:
-                    set_cross_core 5 @ V mode = UNICAST_BLOCK
-        """
-    )
-    assert "601" not in told(outcome)  # both give what is asked of them
-
-
 def test_unicast_reaches_one_sub_core(search: Searcher) -> None:
     outcome = search(
         """
