@@ -15,6 +15,7 @@ from fencepost import ir, prover
 from fencepost.applicability import applicable, relies_on
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
+from fencepost.garbage import seldom_collected
 from fencepost.model.functions import Point
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
@@ -56,6 +57,7 @@ class _Decision:
         self.unknown += result.unknown
 
 
+@seldom_collected()
 def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
     """Check one valid kernel.
 

@@ -7,12 +7,11 @@ that premise fails the run says so (`Contested`).
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Literal
 
 from fencepost import ir
+from fencepost.garbage import never_collected
 from fencepost.model.functions import FunctionTable
 from fencepost.model.issue import LimitReached
 from fencepost.model.machine import Machine
@@ -63,24 +62,12 @@ def run(
     table = functions if functions is not None else FunctionTable()
     weak: frozenset[int] = frozenset()
     while True:
-        with _no_collection():
+        with never_collected():
             result = Machine(compiled, given, table, credits, limit, weak, cut).run()
         contested = weak | {c.channel for c in result.contested if c.channel is not None}
         if contested == weak:
             return result
         weak = contested
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """A run makes many objects that all stay alive; looking for garbage among them only costs time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 __all__ = [
