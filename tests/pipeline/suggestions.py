@@ -26,6 +26,7 @@ for _folder in ("verifier", "rules", "tests/pipeline"):
 from random_loops import random_loop  # noqa: E402
 
 from fencepost.findings import Verdict  # noqa: E402
+from fencepost.garbage import seldom_collected  # noqa: E402
 from fencepost.pipeline.accept import resolve  # noqa: E402
 from fencepost.pipeline.explore import outcome  # noqa: E402
 from fencepost.pipeline.model import Loop  # noqa: E402
@@ -63,7 +64,8 @@ def examine(seed: int, all_up_to: int = 0) -> Result | None:
     if written.verdict is Verdict.PROVED:
         return None
     started = time.process_time()
-    found = suggest(loop, written=written)
+    with seldom_collected():
+        found = suggest(loop, written=written)
     result = Result(seed, time.process_time() - started, found)
     if isinstance(found, Suggestion) and not runs_right(annotated(loop, found.stage, found.order)):
         return replace(result, problem="the suggestion is wrong")

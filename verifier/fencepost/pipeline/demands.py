@@ -117,8 +117,12 @@ def races(question: Question, found: Flows) -> Iterator[str]:
     A read must wait for every asynchronous write of its cell that comes before it, even one that has been overwritten
     since: nobody knows when it ends.
     """
-    for place, readers in found.readers.items():
-        for r, i in readers:
-            for w, j in found.writers.get(place, ()):
-                if (r, i) != (w, j):
-                    yield question.awaited(place[0], Before(r, w, j - i), found.trips)
+    pairs = (
+        (place[0], Before(r, w, j - i))
+        for place, readers in found.readers.items()
+        for r, i in readers
+        for w, j in found.writers.get(place, ())
+        if (r, i) != (w, j)
+    )
+    for buffer, before in dict.fromkeys(pairs):
+        yield question.awaited(buffer, before, found.trips)

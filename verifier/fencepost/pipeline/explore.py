@@ -56,9 +56,24 @@ class Outcome:
 
 def outcome(plan: Plan, trips: int, setting: Setting) -> Outcome:
     """Run both programs for one trip count."""
-    terms = Terms()
-    before, after = serial(plan, trips, terms, setting), scheduled(plan, trips, terms, setting)
-    return Outcome(trips, tuple(differing(before, after, terms)), after.hazard, before, after)
+    return SerialRun(trips, setting).outcome(plan)
+
+
+class SerialRun:
+    """The serial program for one trip count, run once, however many schedules of the loop are compared with it."""
+
+    def __init__(self, trips: int, setting: Setting) -> None:
+        self.trips, self.setting = trips, setting
+        self._terms = Terms()
+        self._history: History | None = None
+
+    def outcome(self, plan: Plan) -> Outcome:
+        """Run the program of one schedule."""
+        if self._history is None:
+            self._history = serial(plan, self.trips, self._terms, self.setting)
+        after = scheduled(plan, self.trips, self._terms, self.setting)
+        differs = tuple(differing(self._history, after, self._terms))
+        return Outcome(self.trips, differs, after.hazard, self._history, after)
 
 
 class Exploration:

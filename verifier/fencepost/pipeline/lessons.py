@@ -63,14 +63,15 @@ def _meet(plan: Plan, p: int, q: int, buffers: set[str]) -> bool:
     return bool(buffers & (written[0] & used[1] | written[1] & used[0]))
 
 
-def missing_wait(question: Question, proposal: Proposal, plan: Plan) -> str:
+def missing_wait(question: Question, proposal: Proposal, plan: Plan, relaxed: bool) -> str:
     """What decides the waits is different.
 
-    Waits follow from the asynchronous statements and those that use what these fill, and from conditional statements;
-    other statements matter only between two asynchronous ones, which they put into different commits.
+    Waits follow from the asynchronous statements and those that use what these fill; other statements matter only
+    between two asynchronous ones, which they put into different commits.  Conditional statements keep waits from
+    being relaxed, so they matter too if something is missing only in `relaxed` waits.
     """
     touched = {a.buffer for s in plan.slots if s.is_async for a in plan.statement(s).writes}
-    conditional = {s.number for s in plan.slots if not _plain(plan, s)}
+    conditional = {s.number for s in plan.slots if relaxed and not _plain(plan, s)}
     matter = {s.number for s in plan.slots if s.is_async or _uses(plan, s) & touched} | conditional
     if any(s.is_async and s.number in conditional for s in plan.slots):
         matter = {s.number for s in plan.slots}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fencepost.findings import Verdict
 from fencepost.pipeline.accept import resolve
 from fencepost.pipeline.demands import Demands, races
-from fencepost.pipeline.explore import Outcome, outcome
+from fencepost.pipeline.explore import SerialRun
 from fencepost.pipeline.flows import flows
 from fencepost.pipeline.lessons import missing_wait, not_again, wrong_values
 from fencepost.pipeline.model import Annotations, Loop, Statement
@@ -21,6 +21,7 @@ from fencepost.pipeline.result import PipelineResult
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.trips import ANY_TRIPS, Trips, Unclear
+from fencepost.pipeline.values import Terms, scheduled
 from fencepost.pipeline.verify import verify
 
 _MAX_UNDECIDED = 25
@@ -153,7 +154,7 @@ class _Search:
 
     def __init__(self, question: Question, trips: Trips) -> None:
         self.question, self.trips, self.loop = question, trips, question.loop
-        self.failing: list[tuple[int, Setting]] = []  # runs in which earlier proposals failed, the last one first
+        self.failing: list[SerialRun] = []  # runs in which earlier proposals failed, the last one first
         self.undecided: list[str] = []  # why proposals were neither proved nor refuted
         self.known: list[tuple[int, Setting]] = []
         self._start()
@@ -174,7 +175,7 @@ class _Search:
         if count is not None and setting is not None:
             self._need(count, setting)
             if count * len(question.scheduled) <= _MAX_RUN:
-                self.failing.append((count, setting))  # most of what goes wrong shows here
+                self.failing.append(SerialRun(count, setting))  # most of what goes wrong shows here
 
     def nearest(self) -> Suggestion | NoSuggestion:
         """The nearest schedule that uses the stages from 0 to the last, else one that does not."""
@@ -207,12 +208,12 @@ class _Search:
         """A right schedule with that many changes, those first that keep all dependences."""
         kept = True
         while len(self.undecided) <= _MAX_UNDECIDED:
-            proposal = self.question.propose(rule, changes=changes)
+            proposal = self.question.propose(rule, "kept", changes=changes) if kept else None
+            if proposal is None:
+                kept = False
+                proposal = self.question.propose(rule, changes=changes)
             if proposal is None:
                 break
-            if kept:
-                other = self.question.propose(rule, "kept", changes=changes)
-                kept, proposal = other is not None, other or proposal
             loop = self._annotated(proposal)
             if not self._fails(loop, proposal):
                 result = verify(loop, self.trips)
@@ -250,15 +251,15 @@ class _Search:
     def learn(self, result: PipelineResult, proposal: Proposal | None = None) -> None:
         """Keep the runs that show what is wrong, for others often fail in the same, and what they teach."""
         runs = {
-            f.failure.outcome.trips: (f.failure.outcome.trips, f.failure.setting)
+            f.failure.outcome.trips: SerialRun(f.failure.outcome.trips, f.failure.setting)
             for f in result.faults
             if f.failure is not None
         }
         self.failing = [*runs.values(), *self.failing][:_MAX_FAILING]
-        for count, setting in runs.values():
-            self._need(count, setting)
+        for run in runs.values():
+            self._need(run.trips, run.setting)
             if proposal is not None and result.plan is not None:
-                self._taught(proposal, result.plan, outcome(result.plan, count, setting))
+                self._taught(proposal, result.plan, run)
         if result.verdict is Verdict.UNKNOWN and proposal is not None:
             self.undecided.append(result.evidence)
 
@@ -267,19 +268,21 @@ class _Search:
         plan = resolve(loop).plan
         if plan is None:
             return False
-        for place, (count, setting) in enumerate(self.failing):
-            shown = outcome(plan, count, setting)
-            if shown.wrong:
-                self._taught(proposal, plan, shown)
+        for place, run in enumerate(self.failing):
+            if self._taught(proposal, plan, run):
                 self.failing.insert(0, self.failing.pop(place))
                 return True
         return False
 
-    def _taught(self, proposal: Proposal, plan: Plan, shown: Outcome) -> None:
+    def _taught(self, proposal: Proposal, plan: Plan, run: SerialRun) -> bool:
+        """Whether a proposal fails in a run, which then teaches what is wrong with it."""
+        shown = run.outcome(plan)
         if shown.differs:
             self.question.say([wrong_values(self.question, proposal, plan, shown)])
         if shown.hazard:
-            self.question.say([missing_wait(self.question, proposal, plan)])
+            relaxed = not scheduled(replace(plan, retain_stages=1), run.trips, Terms(), run.setting).hazard
+            self.question.say([missing_wait(self.question, proposal, plan, relaxed)])
+        return shown.wrong
 
     def _need(self, count: int, setting: Setting) -> None:
         question = self.question
