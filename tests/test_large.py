@@ -222,3 +222,32 @@ def test_a_run_that_is_cut_says_nothing_about_its_end() -> None:
     cut = run(parse(MISSING.replace("TRIPS", "300")), {}, limit=200, cut=True)
     assert whole.leftovers and whole.whole
     assert cut.clean and not cut.whole and cut.order
+
+
+@pytest.mark.parametrize("trips", [34, 51, 119, 136])
+def test_the_constant_is_among_the_values_that_stand_for_it(trips: int) -> None:
+    text = NEAR.format(trips=trips)
+    general = generalised(parse(text), 32)
+    assert general is not None
+    compiled = compile_kernel(general.kernel)
+    values = tuple(general.values[p] for p in compiled.parameters)
+    assert assumed(compiled, values, FunctionTable())
+    assert run(general.kernel, general.values).blocked
+    report = fencepost.check(text).kernels[0]
+    assert report.verdict.value != "proved"
+
+
+NEAR = """\
+kernel near():
+    section cube:
+        a = 1
+        for b in range({trips}):
+            set_cross_core 0 @ FIX
+            wait_cross_core 0 @ FIX
+        if a // 2 == 0:
+            wait_cross_core 0 @ FIX
+    section vector:
+        for b in range({trips}):
+            wait_cross_core 0 @ V
+            set_cross_core 0 @ V
+"""

@@ -49,6 +49,26 @@ kernel k(n, s):
     section vector:
         pass
 """,
+    "a nest whose last row alone is empty": """\
+kernel k(n, s):
+    assume n >= 1
+    assume s >= 0
+    section cube:
+        for b in range(n):
+            for h in range(n - 1 - b):
+                rounds = s
+                if b == n - 1:
+                    if h == n - 2 - b:
+                        rounds = s + 2
+                for k in range(rounds):
+                    if k < s:
+                        set_cross_core 0 @ FIX
+                        wait_cross_core 2 @ FIX
+                    set_cross_core 1 @ FIX
+                    wait_cross_core 3 @ FIX
+    section vector:
+        pass
+""",
     "operations of an outer loop beside a tail": """\
 kernel tails_drop(n, m, s):
     assume n >= 1

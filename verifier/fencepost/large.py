@@ -82,6 +82,8 @@ def generalised(kernel: ir.Kernel, large: int = LARGE) -> General | None:
     told = []
     for p in parameters:
         trips = ir.Name(p.name, span=kernel.span)
+        if p.value < p.least:
+            raise AssertionError(f"{p.value} is not among the values of {p.name} that stand for it")
         rhythm = math.lcm(period, *p.parts)
         assumes.append(ir.Compare(trips, ((">=", ir.Int(p.least)),)))
         fact = f"{p.name} >= {p.least}"
@@ -182,6 +184,8 @@ def _period(nodes: list[ir.Node]) -> int:
 
 def _match(value: int, parameters: list[_Parameter]) -> tuple[_Parameter, int, int] | None:
     """The parameter of which a value is a part up to a small distance, the part and the distance."""
+    if value < 2:  # smaller than anything that may stand for a parameter
+        return None
     for parameter in parameters:
         for part in range(1, _PARTS + 1):
             distance = value - parameter.value // part

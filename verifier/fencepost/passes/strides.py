@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from fencepost import ir
+from fencepost.passes.aliases import changes
+from fencepost.passes.slices import reads
 from fencepost.rewrite import rebuild
 
 Polynomial: TypeAlias = dict[tuple[str, ...], int]
@@ -38,15 +40,17 @@ class Strides:
 
 
 def _body(body: tuple[ir.Stmt, ...], constants: dict[str, ir.Expr]) -> tuple[ir.Stmt, ...]:
-    defined: dict[str, ir.Expr] = {}
+    defined: dict[str, ir.Expr] = {}  # as far as nothing in the definition has changed since
     found: list[ir.Stmt] = []
     for stmt in body:
-        if isinstance(stmt, ir.Assign):
-            defined[stmt.name] = stmt.value
-        elif isinstance(stmt, ir.For):
-            trips = defined.get(stmt.stop.id) if isinstance(stmt.stop, ir.Name) else None
-            if isinstance(stmt.start, ir.Int) and stmt.start.value == 0 and trips is not None:
+        if isinstance(stmt, ir.For) and isinstance(stmt.stop, ir.Name) and stmt.start == ir.Int(0):
+            trips = defined.get(stmt.stop.id)
+            if trips is not None:
                 stmt = _loop(stmt, trips, constants)
+        changed = changes(stmt)
+        defined = {n: value for n, value in defined.items() if n not in changed and not reads(value) & changed}
+        if isinstance(stmt, ir.Assign) and stmt.name not in reads(stmt.value):
+            defined[stmt.name] = stmt.value
         found.append(stmt)
     return tuple(found)
 
@@ -63,7 +67,9 @@ def _loop(loop: ir.For, trips: ir.Expr, constants: dict[str, ir.Expr]) -> ir.For
     if length is None or stride is None or not isinstance(first, ir.Assign):
         return loop
     position = polynomial(first.value, constants)
-    if position is None or _assigned_again(loop.body[1:], first.name):
+    changed = {name for stmt in loop.body[1:] for name in changes(stmt)}
+    fixed = {loop.var} | reads(loop.stop, trips, first.value)
+    if position is None or first.name in changed | fixed or changed & fixed:
         return loop
     start = add(position, times(stride, {(loop.var,): 1}), -1)
     if any(loop.var in names for names in start):
@@ -73,10 +79,6 @@ def _loop(loop: ir.For, trips: ir.Expr, constants: dict[str, ir.Expr]) -> ir.For
     rule = _Rule(loop.var, loop.stop, first.name, position, distance, stride, constants)
     body = tuple(rebuild(stmt, rule.change) for stmt in loop.body[1:])
     return replace(loop, body=(first, *body))  # type: ignore[arg-type]
-
-
-def _assigned_again(body: tuple[ir.Stmt, ...], name: str) -> bool:
-    return any(isinstance(n, ir.Assign) and n.name == name for stmt in body for n in ir.walk(stmt))
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,8 @@ class Tails:
 class _Tail:
     """What comes after a loop where all conditions hold; `some`: those that say that the loops around make trips.
 
-    `outer` and `inner`, as the program has them: the outermost of these loops, and the one that was longer.
+    `outer` and `inner`, as the program has them: the outermost of these loops, and the one that was longer.  `same`:
+    whether the loops make trips in all rows if they make some in the last one.
     """
 
     outer: ir.For
@@ -53,6 +54,7 @@ class _Tail:
     body: Block
     conditions: tuple[ir.Expr, ...]
     some: tuple[ir.Expr, ...] = ()
+    same: bool = True
 
 
 @dataclass(slots=True)
@@ -108,7 +110,7 @@ class _Program:
         worked = changes(tail.outer) | {n.value for n in outside if isinstance(n, ir.Pop)}
         if any(isinstance(n, get_args(ir.Stmt)) and not isinstance(n, _SCALAR) for n in outside):
             return False
-        if any(reads(condition) & worked for condition in tail.some):
+        if not tail.same or any(reads(condition) & worked for condition in tail.some):
             return False
         worked = {n.name for n in outside if isinstance(n, ir.Assign)}
         rest = (n for s in self.body for n in _without(s, tail.outer))
@@ -167,8 +169,9 @@ def _raised(outer: ir.For, tail: _Tail) -> _Tail | None:
 
     rest = [moved(c) for c in tail.conditions if c not in last]
     some = [*(moved(c) for c in tail.some), ir.Compare(outer.start, (("<", outer.stop),), span=outer.span)]
+    same = tail.same and not any(outer.var in reads(c) for c in tail.some)
     body = [moved(s) for s in tail.body]
-    return _Tail(outer, tail.inner, tuple(body), tuple(rest), tuple(some))  # type: ignore[arg-type]
+    return _Tail(outer, tail.inner, tuple(body), tuple(rest), tuple(some), same)  # type: ignore[arg-type]
 
 
 def _is_last(condition: ir.Expr, loop: ir.For) -> bool:
