@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +29,7 @@ from fencepost.prove.explore import Exploration, Explorer, joined
 from fencepost.prover import explorations, prepared
 
 from . import records
-from .random_kernels import random_kernel
+from .random_kernels import random_kernel, shaped_kernel
 from .truth import proved_wrongly, truth
 
 METHODS = ("exploration", "closed forms", "loosened parts", "parts with rows")
@@ -52,9 +52,9 @@ class Result:
         return len(self.proved.get(method, ())) == len(self.rows)
 
 
-def examine(number: int, timeout: float = 5.0) -> Result:
+def examine(number: int, timeout: float = 5.0, make: Callable[[int], ir.Kernel] = random_kernel) -> Result:
     """Ask all methods about one kernel, each for at most `timeout` processor seconds."""
-    kernel = random_kernel(number)
+    kernel = make(number)
     compiled = compile_kernel(Serial().run(kernel))
     real = truth(kernel)
     apart = (Row.PIPELINE, Row.SKEW, Row.TRANSLATION)  # not about the runs of the kernel as it is written
@@ -108,8 +108,10 @@ def supported(proved: set[Row], relies: Mapping[Row, frozenset[Row]], rows: list
     return {row for row in proved if all(n in proved or n not in rows for n in relies.get(row, ()))}
 
 
-def campaign(numbers: Iterable[int], timeout: float = 5.0, jobs: int = 1) -> Iterator[Result]:
-    work = partial(examine, timeout=timeout)
+def campaign(
+    numbers: Iterable[int], timeout: float = 5.0, jobs: int = 1, make: Callable[[int], ir.Kernel] = random_kernel
+) -> Iterator[Result]:
+    work = partial(examine, timeout=timeout, make=make)
     if jobs <= 1:
         yield from map(work, numbers)
         return
@@ -123,13 +125,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="number of the first kernel")
     parser.add_argument("--timeout", type=float, default=5.0, help="processor seconds per method")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--shapes", action="store_true", help="kernels in forms that the pipelines do not have")
     parser.add_argument("--record", type=Path, help="keep every result in this file, one JSON object a line")
     options = parser.parse_args()
     known = {r.number: r for r in (Result(**told) for told in records.load(options.record))}
     numbers = range(options.seed, options.seed + options.count)
     results = [known[number] for number in numbers if number in known]
     left = [number for number in numbers if number not in known]
-    results += records.kept(campaign(left, options.timeout, options.jobs), options.record)
+    make = shaped_kernel if options.shapes else random_kernel
+    results += records.kept(campaign(left, options.timeout, options.jobs, make), options.record)
     right = [r for r in results if not r.broken]
     print(f"{len(results)} kernels, {len(right)} without failing runs")
     for method in METHODS:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import TypeAlias
 
 from fencepost import ir
 from fencepost.printer import print_expr, print_statement
@@ -193,6 +194,8 @@ def declarations(kernel: ir.Kernel) -> Iterator[Mutant]:
                 yield f"ring {ring.name} with {print_expr(d)} records", replace(kernel, rings=made_rings)
 
 
-OPERATORS: tuple[Callable[[ir.Kernel], Iterator[Mutant]], ...] = (
+Operators: TypeAlias = tuple[Callable[[ir.Kernel], Iterator[Mutant]], ...]
+
+OPERATORS: Operators = (
     drop, duplicate, swap, move, repipe, remode, guard, arithmetic, declarations,
 )  # fmt: skip

@@ -30,9 +30,10 @@ from fencepost.reading import parse
 from fencepost.validate import validate
 
 from . import records
-from .mutations import OPERATORS
+from .mutations import OPERATORS, Operators
 from .protocols import pipeline
 from .reduce import reduce
+from .shapes import SHAPES
 from .truth import judge, truth
 
 
@@ -59,9 +60,20 @@ def random_kernel(number: int) -> ir.Kernel:
     return parse(print_kernel(kernel))
 
 
-def mutated(kernel: ir.Kernel, r: Random) -> ir.Kernel:
+def shaped_kernel(number: int) -> ir.Kernel:
+    """The kernel with this number in one to three other forms, and perhaps mutated, with spans."""
+    r = Random(f"shaped kernel {number}")
+    kernel = parse(print_kernel(pipeline(number)))
+    for _ in range(r.choice((1, 1, 2, 3))):
+        kernel = mutated(kernel, r, SHAPES)
+    for _ in range(r.choice((0, 0, 1))):
+        kernel = mutated(kernel, r)
+    return parse(print_kernel(kernel))
+
+
+def mutated(kernel: ir.Kernel, r: Random, operators: Operators = OPERATORS) -> ir.Kernel:
     """One random well-formed mutant; operators are equally likely."""
-    for operator in r.sample(OPERATORS, len(OPERATORS)):
+    for operator in r.sample(operators, len(operators)):
         found = [m for _, m in operator(kernel)]
         r.shuffle(found)
         for mutant in found[:4]:
@@ -123,9 +135,15 @@ def disagrees(kernel: ir.Kernel, timeout: float = 10.0, kind: str = "") -> bool:
     return any(p.startswith(kind) for p in judge(kernel, report, truth(kernel)))
 
 
-def campaign(numbers: Iterable[int], timeout: float = 10.0, jobs: int = 1, quick: float = 10.0) -> Iterator[Result]:
+def campaign(
+    numbers: Iterable[int],
+    timeout: float = 10.0,
+    jobs: int = 1,
+    quick: float = 10.0,
+    make: Callable[[int], ir.Kernel] = random_kernel,
+) -> Iterator[Result]:
     """Examine kernels, in several processes if asked."""
-    work = partial(examine, timeout=timeout, quick=quick)
+    work = partial(examine, timeout=timeout, quick=quick, make=make)
     if jobs <= 1:
         yield from map(work, numbers)
         return
@@ -177,6 +195,7 @@ def main() -> int:
     parser.add_argument("--timeout", type=float, default=10.0, help="processor seconds per check")
     parser.add_argument("--quick", type=float, default=1.0, help="seconds of a first check, if that decides")
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--shapes", action="store_true", help="kernels in forms that the pipelines do not have")
     parser.add_argument("--reduce", type=int, default=0, metavar="N", help="print the first N failures in reduced form")
     parser.add_argument("--record", type=Path, help="keep every result in this file, one JSON object a line")
     options = parser.parse_args()
@@ -187,7 +206,8 @@ def main() -> int:
         if number in known:
             summary.add(known[number])
     left = [number for number in numbers if number not in known]
-    fresh = campaign(left, options.timeout, options.jobs, options.quick)
+    make = shaped_kernel if options.shapes else random_kernel
+    fresh = campaign(left, options.timeout, options.jobs, options.quick, make)
     for done, result in enumerate(records.kept(fresh, options.record), 1):
         summary.add(result)
         if done % 500 == 0:

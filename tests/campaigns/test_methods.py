@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from campaigns.methods import METHODS, campaign
+from campaigns.random_kernels import shaped_kernel
 
 
 @pytest.mark.parametrize("first", (201, 205, 209))
@@ -14,3 +15,9 @@ def test_neither_method_proves_what_a_run_refutes(first: int) -> None:
         assert not result.problems, f"kernel {result.number}:\n{result.text}"
     for method in METHODS[:2]:  # the others are asked where these two are not enough
         assert any(result.complete(method) for result in results), method
+
+
+@pytest.mark.parametrize("first", (21, 25))
+def test_nor_in_other_forms(first: int) -> None:
+    for result in campaign(range(first, first + 4), timeout=0.5, make=shaped_kernel):
+        assert not result.problems, f"kernel {result.number}:\n{result.text}"

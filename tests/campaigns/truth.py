@@ -25,6 +25,7 @@ SILENT = frozenset({"102", "103", "104", "105", "303", "304", "305", "307", "403
 """Codes whose fault a run alone need not show."""
 
 _LIMIT = 30_000
+_LEAST = -3  # value of a parameter
 _TABLES: tuple[tuple[int, int | None], ...] = ((1, None), (0, None), (2, None), (-1, None), (0, 0), (0, 1), (0, 2))
 
 
@@ -149,7 +150,7 @@ def small_values(compiled: Compiled) -> list[Values]:
     """All parameter values up to a bound, smallest sum first."""
     count = len(compiled.parameters)
     top, total = {0: (0, 0), 1: (22, 22), 2: (8, 10)}.get(count, (6, 7))
-    found = [v for v in product(range(-1, top + 1), repeat=count) if sum(map(abs, v)) <= total]
+    found = [v for v in product(range(_LEAST, top + 1), repeat=count) if sum(map(abs, v)) <= total]
     return sorted(found, key=lambda v: (sum(map(abs, v)), v))
 
 
