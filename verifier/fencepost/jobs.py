@@ -43,7 +43,7 @@ def check_sources(
 
     with ProcessPoolExecutor(jobs, initializer=_in_worker) as pool:
         try:
-            longest = sorted(work, key=lambda s: len(s.text), reverse=True)  # first: none shall be left alone at the end
+            longest = sorted(work, key=lambda s: len(s.text), reverse=True)  # first, so that none ends alone
             futures = {id(s): pool.submit(_check, s, options, only, remember) for s in longest}
             for source in sources:
                 if isinstance(source, InputError):
