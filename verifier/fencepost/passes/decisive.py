@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fencepost import ir
+from fencepost.passes.constants import can_be_bad
 
 
 @dataclass(frozen=True, slots=True)
 class Decisive:
     """The pass: the same kernel without scalar operands (`at`) and without scalars that nothing else reads.
 
-    A scalar whose value can be bad (a remainder, a quotient, an element of a tuple or ring) stays.
+    A scalar whose value can be bad (a remainder, a quotient, an element of a tuple or ring) stays.  Constants are taken
+    to have good values (`Constants`).
     """
 
     def run(self, kernel: ir.Kernel) -> ir.Kernel:
@@ -56,7 +58,7 @@ def _statements(items: tuple[ir.Section | ir.Stmt, ...]) -> Iterator[ir.Stmt]:
 def _collect(stmt: ir.Stmt, read: dict[str, set[str]], needed: set[str]) -> None:
     """Add what a statement itself needs; for a harmless assignment, only what its name would need."""
     match stmt:
-        case ir.Assign(name=name, value=value) if _harmless(value):
+        case ir.Assign(name=name, value=value) if not can_be_bad(value):
             read.setdefault(name, set()).update(_names(value))
         case ir.If(branches=branches):
             for condition, _ in branches:
@@ -67,19 +69,13 @@ def _collect(stmt: ir.Stmt, read: dict[str, set[str]], needed: set[str]) -> None
             needed |= _names(start) | _names(stop)
         case ir.DataOp():
             needed |= _names(replace(stmt, at=()))
-            needed |= {name for e in stmt.at if not _harmless(e) for name in _names(e)}
+            needed |= {name for e in stmt.at if can_be_bad(e) for name in _names(e)}
         case _:
             needed |= _names(stmt)
 
 
 def _names(node: ir.Node) -> set[str]:
     return {n.id for n in ir.walk(node) if isinstance(n, ir.Name)}
-
-
-def _harmless(value: ir.Expr) -> bool:
-    return not any(
-        isinstance(n, ir.Item | ir.Field) or (isinstance(n, ir.Binary) and n.op in ("//", "%")) for n in ir.walk(value)
-    )
 
 
 def _item(item: ir.Section | ir.Stmt, needed: set[str]) -> tuple[ir.Section | ir.Stmt, ...]:
@@ -92,9 +88,9 @@ def _block(stmts: tuple[ir.Stmt, ...], needed: set[str]) -> tuple[ir.Stmt, ...]:
     out: list[ir.Stmt] = []
     for stmt in stmts:
         match stmt:
-            case ir.Assign(name=name, value=value) if name not in needed and _harmless(value):
+            case ir.Assign(name=name, value=value) if name not in needed and not can_be_bad(value):
                 continue
-            case ir.DataOp(at=at) if at and all(_harmless(e) for e in at):
+            case ir.DataOp(at=at) if at and not any(map(can_be_bad, at)):
                 out.append(replace(stmt, at=()))
             case ir.For(body=body) | ir.Pipelined(body=body):
                 out.append(replace(stmt, body=_block(body, needed)))

@@ -9,7 +9,7 @@ no new relative state appears, every trip count is covered.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice, permutations
 from typing import Literal, TypeAlias
@@ -211,22 +211,23 @@ def explore_apart(
     for forms in kinds:
         explored = Exploration(reason="out of time")
         ((part,),) = forms[-1:]
-        several_forms = len(forms) > 1 or parts.has_rows(part)
-        for form, rows in () if part.checks else (*((form, False) for form in forms), ([part], True)):
-            if time.monotonic() > deadline or (rows and not parts.has_rows(part)):
+        alone = len(part.compiled.programs) == 1  # then the exact part may have fewer states than the loosened one
+        for kind, form, few in _attempts(forms, part, alone, states):
+            now = time.monotonic()
+            if now > deadline:
                 break
-            few = min(2 * states, _LOOSE if rows or not several_forms else _AGAIN)
-            loose = (parts.loosened(p, rows) for p in form)
-            again = joined([Explorer(p, deadline, credits, few, slack, _LITTLE, counted).explore() for p in loose])
+            if kind == "exact":
+                if not (several or part.checks):
+                    continue
+                until = now + 0.25 * (deadline - now) if explored.closed or few < states else deadline
+                few = min(few, _AGAIN) if explored.closed else few
+                again = Explorer(part, until, credits, few, slack, counted=counted).explore()
+            else:
+                loose = (parts.loosened(p, kind == "rows") for p in form)
+                again = joined([Explorer(p, deadline, credits, few, slack, _LITTLE, counted).explore() for p in loose])
             explored = again if again.closed or not explored.closed else explored
             if explored.closed and enough(explored):
                 break
-        now = time.monotonic()
-        if not (explored.closed and enough(explored)) and (several or part.checks) and now < deadline:
-            limit, until = (_AGAIN, now + 0.25 * (deadline - now)) if explored.closed else (states, deadline)
-            exact = Explorer(part, until, credits, min(states, limit), slack, counted=counted).explore()
-            if exact.closed or not explored.closed:
-                explored = exact
         if part.checks and not explored.closed:
             # nothing but values of scalars is looked at there
             explored = Exploration(True, troubles=[*explored.troubles, Trouble(("scalar not followed",), {})])
@@ -234,6 +235,21 @@ def explore_apart(
         if not explored.closed:
             break
     return joined([*found, *lanes])
+
+
+def _attempts(forms: list[list[Part]], part: Part, alone: bool, states: int) -> Iterator[tuple[str, list[Part], int]]:
+    """How a part is explored until that is enough: loosened, loosened but kept to rows, or exact; how many states."""
+    if not part.checks:
+        rows = parts.has_rows(part)
+        if alone:
+            yield "loose", [part], _FEW
+            yield "exact", [part], _AGAIN
+        for form in forms[:-1]:
+            yield "loose", form, _AGAIN
+        yield "loose", [part], min(2 * states, _AGAIN if rows else _LOOSE)
+        if rows:
+            yield "rows", [part], min(2 * states, _LOOSE)
+    yield "exact", [part], states
 
 
 def joined(found: list[Exploration]) -> Exploration:

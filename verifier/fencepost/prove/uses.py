@@ -278,8 +278,8 @@ def combine(a: Form, b: Form, factor: int = 1) -> Form:
     """`a + factor * b`."""
     terms = dict(a.terms)
     for term, c in b.terms:
-        if term in terms and isinstance(term, Named) and not term.unique:
-            # two values of a family need not be the same one
+        while term in terms and not _exact(term):
+            # two values that the term stands for need not be the same one
             both = (Form(((term, 1),)),)
             term = Product(both, both)
         terms[term] = terms.get(term, 0) + factor * c
@@ -290,6 +290,22 @@ def combine(a: Form, b: Form, factor: int = 1) -> Form:
         None if a.high is None or high is None else a.high + factor * high,
         a.small | b.small,
     )
+
+
+def _exact(term: Term) -> bool:
+    """Whether a term stands for one value, whatever the constants in it are."""
+    match term:
+        case Named(unique=unique):
+            return unique
+        case Quotient(inner=inner):
+            return _settled(inner)
+        case Product(left=left, right=right):
+            return len(left) == len(right) == 1 and _settled(left[0]) and _settled(right[0])
+    return True
+
+
+def _settled(form: Form) -> bool:
+    return form.low is not None and form.low == form.high and all(_exact(term) for term, _ in form.terms)
 
 
 ZERO = Form(())
