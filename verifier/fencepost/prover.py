@@ -22,7 +22,6 @@ from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
 from fencepost.passes.anchors import Anchors
 from fencepost.passes.blocks import Blocks
-from fencepost.passes.constants import Constants
 from fencepost.passes.decisive import Decisive
 from fencepost.passes.gathered import Gathered
 from fencepost.passes.strides import Strides
@@ -60,7 +59,7 @@ class Proof:
 
 def prepared(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel in the form that is explored: equivalent, but without what decides nothing."""
-    for step in (Constants(), Gathered(), UniqueLoops(), Strides(), Anchors(), Decisive(), Blocks()):
+    for step in (Gathered(), UniqueLoops(), Strides(), Anchors(), Decisive(), Blocks()):
         kernel = step.run(kernel)
     return kernel
 

@@ -15,6 +15,7 @@ from fencepost import ir
 from fencepost.model.effects import Resolver
 from fencepost.model.program import Compiled, Emit, Enter, Program, Require, Set, Store, Test, compile_kernel
 from fencepost.passes.bounds import Bounds
+from fencepost.passes.constants import bad_constants
 from fencepost.passes.slices import Slices
 from fencepost.prove import loosen
 from fencepost.prove.flags import without_credits
@@ -350,15 +351,18 @@ _OPERATIONS = (
 )
 
 
-def _evaluated(operation: ir.Stmt) -> ir.Stmt:
-    """What is left of an operation where only scalars are looked at: its operands are worked out."""
+def _evaluated(operation: ir.Stmt, bad: frozenset[str]) -> ir.Stmt:
+    """What is left of an operation where only scalars are looked at: its operands are worked out.
+
+    `bad`: the constants whose value can be bad.
+    """
     found: list[ir.Expr] = []
     stack: list[ir.Node] = list(ir.children(operation))
     while stack:
         node = stack.pop()
         if isinstance(node, ir.Access):
             stack += ir.children(node)
-        elif not isinstance(node, ir.Int | ir.Name):
+        elif not isinstance(node, ir.Int | ir.Name) or (isinstance(node, ir.Name) and node.id in bad):
             found.append(node)  # type: ignore[arg-type]
     assigned = tuple(ir.Assign(f"operand~{k}", e, span=e.span) for k, e in enumerate(found))
     return ir.If(((ir.Int(1), assigned),), span=operation.span) if assigned else ir.Pass(span=operation.span)
@@ -380,13 +384,20 @@ class _Reduction:
     scalars: bool = False
 
     def run(self, kernel: ir.Kernel) -> ir.Kernel:
-        changed = rebuild(kernel, self._change)
+        if not self.scalars:
+            changed = rebuild(kernel, self._change)
+            assert isinstance(changed, ir.Kernel)
+            return Slices().run(changed)
+        bad = bad_constants(kernel)
+
+        def evaluated(node: ir.Node) -> ir.Node:
+            return _evaluated(node, bad) if isinstance(node, _OPERATIONS) else self._change(node)
+
+        changed = rebuild(kernel, evaluated)
         assert isinstance(changed, ir.Kernel)
-        return changed if self.scalars else Slices().run(changed)
+        return changed
 
     def _change(self, node: ir.Node) -> ir.Node:
-        if self.scalars and isinstance(node, _OPERATIONS):
-            return _evaluated(node)
         match node:
             case ir.DataOp():
                 writes = tuple(a for a in node.writes if self._kept(a))
