@@ -11,6 +11,7 @@ from fencepost.findings import Row, Verdict
 from fencepost.model.executor import run
 from fencepost.model.program import compile_kernel
 from fencepost.options import CheckOptions
+from fencepost.prove import closed_form
 from fencepost.prove.explore import explore
 from fencepost.prover import prepared
 from fencepost.reading import parse
@@ -89,3 +90,61 @@ def test_a_constant_with_a_bad_value_is_found(name: str, op: str, barriers: int)
     row = next(c for c in report.checks if c.row is Row.SLOT_MAPPING)
     assert row.verdict is Verdict.REFUTED
     assert [f.code for f in report.findings] == ["104"]
+
+
+MANY_SLOTS = {
+    "unwritten": """\
+kernel k(n):
+    buffer x[401] in Mat
+    section cube:
+        load x[0] <- q @ MTE2
+        barrier ALL
+        for t in range(n):
+            for u in range(t):
+                store r <- x[(t * 40 + u) // 3000 % 401] @ MTE1
+""",
+    "another slot for one task": """\
+kernel k(n):
+    assume n >= 0
+    buffer x[500] in Vec
+    section cube:
+        for t in range(n):
+            for u in range(t):
+                move x[((t * 40 + u) // 3000) % 500] <- a @ FIX task = t * 40 + u
+                set_cross_core 0 @ FIX
+                wait_cross_core 1 @ FIX
+    section vector:
+        for t in range(n):
+            for u in range(t):
+                wait_cross_core 0 @ V
+                cast p <- x[0] @ V task = t * 40 + u
+                set_cross_core 1 @ V
+""",
+}
+
+
+@pytest.mark.parametrize("name", MANY_SLOTS)
+def test_slots_that_are_too_many_to_be_told_apart_surely_share_nothing(name: str) -> None:
+    proved = closed_form.prove(compile_kernel(parse(MANY_SLOTS[name])), time.monotonic() + 20).rows
+    rows = [row for row in (Row.SLOT_MAPPING, Row.EVENT_POSITION) if proved[row].verdict is not Verdict.PROVED]
+    assert rows
+
+
+def test_as_many_slots_used_one_after_the_other_are_proved() -> None:
+    text = """\
+kernel k(n):
+    assume n >= 0
+    buffer x[500] in Vec
+    section cube:
+        for t in range(n):
+            move x[t % 500] <- a @ FIX
+            set_cross_core 0 @ FIX
+            wait_cross_core 1 @ FIX
+    section vector:
+        for t in range(n):
+            wait_cross_core 0 @ V
+            cast p <- x[t % 500] @ V
+            set_cross_core 1 @ V
+"""
+    proved = closed_form.prove(compile_kernel(parse(text)), time.monotonic() + 20).rows
+    assert proved[Row.EVENT_POSITION].verdict is Verdict.PROVED

@@ -519,9 +519,18 @@ def _inside(value: tuple[object, ...], found: list[Node]) -> None:
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield `node` and everything below it, in text order, without recursion."""
-    stack = [node]
+    stack: list[Node] = [node]
     while stack:
         current = stack.pop()
         yield current
-        if parts(current):
-            stack.extend(reversed(children(current)))
+        names = _FIELDS.get(current.__class__)
+        for name in reversed(parts(current) if names is None else names):
+            value = getattr(current, name)
+            if value.__class__ is tuple:
+                if value:
+                    found: list[Node] = []
+                    _inside(value, found)
+                    found.reverse()
+                    stack += found
+            elif isinstance(value, Node):
+                stack.append(value)

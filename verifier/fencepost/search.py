@@ -97,14 +97,17 @@ class Search:
     # ------------------------------------------------------------------------------------------------ phases
 
     def quick(self) -> Outcome:
-        """Run the smallest shapes: every parameter at its smallest values, alone and together."""
+        """Run the smallest shapes: every parameter at its smallest values, alone and together.
+
+        Whether a failure is gone at large trip counts is left to `full`.
+        """
         ordered = self.candidates
         equal = [tuple(nearest(self.compiled, p, k) for p in self.compiled.parameters) for k in range(4)]
         equal += [scaled(self.compiled, k) for k in (1, 2)]
         rows = [*ordered[:_QUICK], *sorted({*equal} - {*ordered[:_QUICK]}, key=_size)]
         complete = self._run(rows, FILLINGS[:_QUICK_FILLINGS])
         self.finished = complete and len(ordered) <= _QUICK and not self.functions
-        return self.outcome()
+        return self.outcome(boundaries=False)
 
     def full(self) -> Outcome:
         """Run every shape of interest, as far as the budget reaches."""
@@ -446,11 +449,14 @@ class Search:
 
     # ------------------------------------------------------------------------------------------------ outcome
 
-    def outcome(self) -> Outcome:
-        """Everything seen so far: one fact per row and cause, related to the others of its cause."""
+    def outcome(self, boundaries: bool = True) -> Outcome:
+        """Everything seen so far: one fact per row and cause, related to the others of its cause.
+
+        `boundaries`: also whether they are gone at large trip counts.
+        """
         facts = self.causes.settle(self.seen)
         self.spent["tail"] = 0
-        for seen in facts:
+        for seen in facts if boundaries else ():
             seen.boundary = self._is_boundary(seen)
         return Outcome(
             facts,

@@ -232,6 +232,7 @@ def _translate(key: _Key) -> tuple[list[tuple[Any, ...]], list[ir.Node]]:
     return code, t.nodes
 
 
+@lru_cache(maxsize=4096)
 def as_function(text: str) -> Callable[..., Any]:
     """The text of a translated expression as a function of the state and the evaluator."""
     return eval(f"lambda v, e: {text}", {"__builtins__": {"min": min, "max": max, "bool": bool, "int": int}})  # type: ignore[no-any-return]

@@ -175,13 +175,14 @@ def compile_kernel(kernel: ir.Kernel) -> Compiled:
     """
     scalars = {c.name: c.value for c in kernel.constants if not isinstance(c.value, tuple)}
     tuples = {c.name: c.value for c in kernel.constants if isinstance(c.value, tuple)}
-    used = {n.id for n in ir.walk(kernel) if isinstance(n, ir.Name)}
+    nodes = list(ir.walk(kernel))
+    used = {n.id for n in nodes if isinstance(n, ir.Name)}
     parameters = kernel.parameters + (("block",) if "block" in used else ())
     depths = {b.name: 1 if b.depth is None else constant(b.depth, scalars, "buffer depth") for b in kernel.buffers}
     programs = tuple(
         _Flattener(kernel, agent, parameters, scalars, depths).run() for agent in AGENTS if _takes_part(kernel, agent)
     )
-    unsupported = tuple(n for n in ir.walk(kernel) if isinstance(n, ir.Unsupported))
+    unsupported = tuple(n for n in nodes if isinstance(n, ir.Unsupported))
     return Compiled(kernel, TARGETS[kernel.target], parameters, scalars, tuples, depths, programs, unsupported)
 
 

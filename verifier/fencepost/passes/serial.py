@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.rewrite import rebuild
@@ -13,14 +13,15 @@ class Serial:
     """The pass: every `pipelined` loop becomes an ordinary loop, every bind in it an assignment.
 
     A bind that reads an element of a buffer becomes a read of that slot on pipe S, and an unknown value of its own for
-    each round of the loops around it.
+    each round of the loops around it; and for each bind, if the kernel writes buffers.
     """
 
     def run(self, kernel: ir.Kernel) -> ir.Kernel:
         """Return the kernel; the object itself if no loop is annotated."""
         if not any(isinstance(node, ir.Pipelined) for node in ir.walk(kernel)):
             return kernel
-        work = _Work({buffer.name: buffer for buffer in kernel.buffers})
+        writes = any(isinstance(node, ir.DataOp) and node.writes for node in ir.walk(kernel))
+        work = _Work({buffer.name: buffer for buffer in kernel.buffers}, writes)
         items: list[ir.Section | ir.Stmt] = []
         for item in kernel.body:
             if isinstance(item, ir.Section):
@@ -33,6 +34,8 @@ class Serial:
 @dataclass(frozen=True, slots=True)
 class _Work:
     buffers: dict[str, ir.Buffer]
+    writes: bool  # whether the kernel writes buffers, so that two binds may find different values
+    binds: list[ir.Bind] = field(default_factory=list)
 
     def block(self, body: tuple[ir.Stmt, ...], rounds: tuple[str, ...]) -> tuple[ir.Stmt, ...]:
         """The statements of a block; `rounds` are the variables of the loops around it."""
@@ -54,13 +57,15 @@ class _Work:
 
     def _bind(self, bind: ir.Bind, rounds: tuple[str, ...]) -> tuple[ir.Stmt, ...]:
         reads: list[ir.Access] = []
+        self.binds.append(bind)
+        site = (ir.Int(len(self.binds)),) if self.writes else ()
 
         def value(node: ir.Node) -> ir.Node:
             if not isinstance(node, ir.Item) or node.name not in self.buffers:
                 return node
             index = None if self.buffers[node.name].depth is None else node.index
             reads.append(ir.Access(node.name, index, span=node.span))
-            return ir.Call(node.name, (node.index, *map(ir.Name, rounds)), span=node.span)
+            return ir.Call(node.name, (node.index, *map(ir.Name, rounds), *site), span=node.span)
 
         assigned = ir.Assign(bind.name, rebuild(bind.value, value), span=bind.span)  # type: ignore[arg-type]
         if not reads:

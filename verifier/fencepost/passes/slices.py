@@ -57,20 +57,24 @@ def needs(body: Iterable[ir.Stmt], wanted: Iterable[str] = (), *, operations: bo
     """
     body = tuple(body)
     found = set(wanted)
+    marking = _Marking(found, operations)
     while True:
         before = len(found)
-        _Marking(found, operations).block(body)
+        marking.block(body)
         if len(found) == before:
             return found
 
 
 @dataclass(slots=True)
 class _Marking:
-    """One pass over a program: adds what kept statements read to `needed`."""
+    """Passes over a program, each of which adds what kept statements read to `needed`.
+
+    `read`: what the statements read that were met already, by identity.
+    """
 
     needed: set[str]
     operations: bool
-    jumps: list[bool] = field(default_factory=list)  # for each loop around: whether something jumps out of it
+    read: dict[int, set[str]] = field(default_factory=dict)
 
     def block(self, body: Iterable[ir.Stmt]) -> bool:
         """Whether anything in a block is kept, jumps aside."""
@@ -84,20 +88,28 @@ class _Marking:
             case ir.For(start=start, stop=stop, step=step, body=body):
                 kept = self.block(body)
                 if kept:
-                    self.needed |= reads(start, stop, step)
+                    self.needed |= self._reads(stmt, start, stop, step)
                     self._jumping(body)
                 return kept
             case ir.If(branches=branches, orelse=orelse):
                 arms = [self.block(arm) for _, arm in branches]
                 kept = self.block(orelse) or any(arms)
                 if kept:
-                    self.needed |= reads(*(condition for condition, _ in branches))
+                    self.needed |= self._reads(stmt, *(condition for condition, _ in branches))
                 return kept
             case _:
                 kept = _kept(stmt, self.needed, self.operations)
                 if kept:
-                    self.needed |= _own(stmt)
+                    if id(stmt) not in self.read:
+                        self.read[id(stmt)] = _own(stmt)
+                    self.needed |= self.read[id(stmt)]
                 return kept
+
+    def _reads(self, stmt: ir.Stmt, *expressions: ir.Expr) -> set[str]:
+        found = self.read.get(id(stmt))
+        if found is None:
+            found = self.read[id(stmt)] = reads(*expressions)
+        return found
 
     def _jumping(self, body: Iterable[ir.Stmt]) -> None:
         """The conditions of the jumps in the body of a kept loop decide too."""

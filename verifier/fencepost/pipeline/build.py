@@ -9,6 +9,9 @@ from functools import cached_property
 from math import lcm
 
 from fencepost import ir
+from fencepost.model.memory import lay_out
+from fencepost.model.program import compile_kernel
+from fencepost.passes.serial import Serial
 from fencepost.pipeline.forms import Scope, Unreadable
 from fencepost.pipeline.model import Access, Annotations, Buffer, Loop, Statement, Step
 from fencepost.pipeline.raw import Raw, RawStatement, RawStep, Shape
@@ -44,11 +47,25 @@ class _Builder:
         self.written = {a.name for n in operations for a in n.writes} | self.assigned
         self.used = {a.name for n in operations for a in (*n.writes, *n.reads)} | self.assigned
         self.read_inside = {a.name for n in operations for a in n.reads}
+        self._apart()
         self.binds = {n.name: n for n in pipelined.body if isinstance(n, ir.Bind)}
         replayed = {name: b.value for name, b in self.binds.items() if not self._buffers(b.value, self.written)}
         scheduled = self.binds.keys() - replayed.keys()
         self.scope = around.scope(pipelined).extended(replayed, self.written | scheduled)
         self.parts = self._part_counts(operations)
+
+    def _apart(self) -> None:
+        """Buffers are told apart by name: those that share memory with another one, and are written, can't be read."""
+        placed = {b.name for b in self.kernel.buffers if b.addresses is not None}
+        others = (self.used | self.around.read | self.around.written) & placed
+        written = self.written | self.around.written
+        if len(others) < 2 or not self.used & others:
+            return
+        layout = lay_out(compile_kernel(Serial().run(self.kernel)))
+        for name in sorted(self.used & others):
+            for other in sorted(others - {name}):
+                if {name, other} & written and layout.overlapping(name, (other,)):
+                    raise Unreadable(f"{name} and {other} share memory that is written", self.node.span)
 
     def _part_counts(self, operations: Iterable[ir.DataOp]) -> dict[str, int]:
         counts: dict[str, int] = {}

@@ -56,10 +56,12 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
         if not isinstance(owner, (ir.Kernel, ir.Section)):
             enclosing.insert(0, (owner, branch))
             inner = owner
-    others = [s for s in kernel.body if isinstance(s, ir.Section) and all(s is not owner for owner, *_ in path)]
-    for section in others:
-        flow.exposed |= _read(section.body)
-        written |= _written(section.body)
+    own = {id(owner) for owner, *_ in path}
+    for item in kernel.body:
+        if id(item if isinstance(item, ir.Section) else kernel) not in own:
+            body = item.body if isinstance(item, ir.Section) else (item,)
+            flow.exposed |= _read(body)
+            written |= _written(body)
     return Surroundings(
         kernel, tuple(enclosing), frozenset(flow.exposed), frozenset(written), repeated, frozenset(refilled)
     )

@@ -12,9 +12,9 @@ from fencepost.prove.expressions import smt_name
 from fencepost.prove.kernels import Closed
 from fencepost.prove.obligations import Obligation, Order, Relation, Source, at
 from fencepost.prove.rewrite import Substitution
-from fencepost.prove.terms import TRUE, Atom, Cond, Lin, apply, conjoin, const, disjoin, eq, negate, symbol
+from fencepost.prove.terms import FALSE, TRUE, Atom, Cond, Lin, apply, conjoin, const, disjoin, eq, negate, symbol
 
-_PAIRS = 400  # overlapping slots of two buffers beyond which any two slots count as overlapping
+_PAIRS = 400  # overlapping slots of two buffers beyond which it counts as unknown which of them overlap
 
 
 def accesses(kernel: Closed) -> Iterator[Obligation]:
@@ -60,9 +60,18 @@ class Memory:
         return lambda x, y: disjoin(self.overlap(x, a, y, b) for a, b in meetings)
 
     def overlap(self, one: Instance, a: Operand, other: Instance, b: Operand) -> Cond:
-        """When two operands share a byte."""
+        """When two operands may share a byte."""
         return self._meet(one.event, a, (one.lin(a.slot), one.lin(a.part)), other.event, b,
                           (other.lin(b.slot), other.lin(b.part)))  # fmt: skip
+
+    def same(self, one: Instance, a: Operand, other: Instance, b: Operand) -> Cond:
+        """When two operands surely share a byte; where there are too many slots, that of whole slots of one buffer."""
+        if self._table(one.event, a, other.event, b) is not None:
+            return self.overlap(one, a, other, b)
+        if a.access.name != b.access.name or not a.parts == b.parts == 1:
+            return FALSE
+        lanes = {*self._lanes(one.event, a)} & {*self._lanes(other.event, b)}
+        return eq(one.lin(a.slot), other.lin(b.slot)) if lanes else FALSE
 
     def _meet(
         self, one: Event, a: Operand, where: tuple[Lin, Lin], other: Event, b: Operand, there: tuple[Lin, Lin]
@@ -77,7 +86,7 @@ class Memory:
         return disjoin(conjoin(eq(t, const(n)) for t, n in zip((*where, *there), row, strict=True)) for row in table)
 
     def _table(self, one: Event, a: Operand, other: Event, b: Operand) -> list[tuple[int, int, int, int]] | None:
-        """The (slot, part, slot, part) that overlap; None for "any"."""
+        """The (slot, part, slot, part) that overlap; None if they are too many to be told apart."""
         sides = tuple((o.access.name, o.parts, self._lanes(e, o)) for e, o in ((one, a), (other, b)))
         if sides not in self._overlaps:
             self._overlaps[sides] = self._compare(*sides)
@@ -127,7 +136,7 @@ class Memory:
             def relation(
                 here: Instance, there: Instance, read: Operand = read, table: dict[Event, list[Operand]] = table
             ) -> Cond:
-                return disjoin(self.overlap(here, read, there, w) for w in table.get(there.event, ()))
+                return disjoin(self.same(here, read, there, w) for w in table.get(there.event, ()))
 
             name = f"written before read: operand {i} of {at(reader)}"
             need = Source(reader, tuple(e for e, _ in writers), relation)
@@ -149,7 +158,7 @@ class Memory:
             for read in (o for o in reader.operands if not o.writes and o.access.name == write.access.name):
                 one, other = pair(writer, reader, self.kernel.sums)
                 same = eq(one.lin(writer.task), other.lin(reader.task))
-                apart = negate(self.overlap(one, write, other, read))
+                apart = negate(self.same(one, write, other, read))
                 name = f"slots of {write.access.name} for one task: {at(writer)}, {at(reader)}"
                 conditions = (one.domain, other.domain, same, apart)
                 yield Obligation(name, "round", reader.stmt.span, conditions)

@@ -38,7 +38,7 @@ _FEW = 400  # states after which what agents share is explored apart from what i
 _AGAIN = 1_500  # states of a kernel as it is, where the loosened one may be bad
 _LOOSE = 12_000  # states of a loosened kernel, which needs few if it closes at all
 _SHARE = 0.7  # of the time, for the parts
-_SHORT = 240  # instructions of kernels that are explored as a whole first
+_SHORT = 120
 _PATIENCE = 60  # states to look at after something new was numbered, before the exploration begins again
 _LITTLE = 1  # what is remembered of unknown numbers in a loosened kernel
 _STEPS = 200_000  # operations along one path between two splits
@@ -211,17 +211,13 @@ def explore_apart(
     for forms in kinds:
         explored = Exploration(reason="out of time")
         ((part,),) = forms[-1:]
-        alone = len(part.compiled.programs) == 1  # then the exact part may have fewer states than the loosened one
-        for kind, form, few in _attempts(forms, part, alone, states):
+        for kind, form, few in _attempts(forms, part, several, states):
             now = time.monotonic()
-            if now > deadline:
+            if now > deadline or (kind == "longer" and explored.closed):
                 break
             if kind == "exact":
-                if not (several or part.checks):
-                    continue
-                until = now + 0.25 * (deadline - now) if explored.closed or few < states else deadline
-                few = min(few, _AGAIN) if explored.closed else few
-                again = Explorer(part, until, credits, few, slack, counted=counted).explore()
+                until, most = (now + 0.25 * (deadline - now), min(few, _AGAIN)) if explored.closed else (deadline, few)
+                again = Explorer(part, until, credits, most, slack, counted=counted).explore()
             else:
                 loose = (parts.loosened(p, kind == "rows") for p in form)
                 again = joined([Explorer(p, deadline, credits, few, slack, _LITTLE, counted).explore() for p in loose])
@@ -237,19 +233,24 @@ def explore_apart(
     return joined([*found, *lanes])
 
 
-def _attempts(forms: list[list[Part]], part: Part, alone: bool, states: int) -> Iterator[tuple[str, list[Part], int]]:
-    """How a part is explored until that is enough: loosened, loosened but kept to rows, or exact; how many states."""
+def _attempts(forms: list[list[Part]], part: Part, several: bool, states: int) -> Iterator[tuple[str, list[Part], int]]:
+    """How a part is explored until that is enough, and how many states: loosened ("rows": kept to rows), or exact.
+
+    "longer": only if nothing closed before.  If the part is not one of `several`, it is explored exactly by others.
+    """
     if not part.checks:
         rows = parts.has_rows(part)
-        if alone:
-            yield "loose", [part], _FEW
-            yield "exact", [part], _AGAIN
+        alone = len(part.compiled.programs) == 1  # then the exact part may have fewer states than the loosened one
         for form in forms[:-1]:
             yield "loose", form, _AGAIN
-        yield "loose", [part], min(2 * states, _AGAIN if rows else _LOOSE)
+        yield "loose", [part], min(2 * states, _AGAIN if rows or alone else _LOOSE)
         if rows:
             yield "rows", [part], min(2 * states, _LOOSE)
-    yield "exact", [part], states
+        if alone:
+            yield "exact", [part], min(states, _AGAIN)
+            yield "longer", [part], min(2 * states, _LOOSE)
+    if several or part.checks:
+        yield "exact", [part], states
 
 
 def joined(found: list[Exploration]) -> Exploration:
