@@ -25,7 +25,8 @@ from fencepost.model.program import Compiled, compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, parts
-from fencepost.prove.explore import Exploration, Explorer, joined
+from fencepost.prove.explore import joined
+from fencepost.prove.explorer import Exploration, Explorer
 from fencepost.prover import explorations, prepared
 
 from . import records

@@ -14,7 +14,8 @@ from fencepost.applicability import relies_on
 from fencepost.findings import Row
 from fencepost.model.executor import run
 from fencepost.model.program import Compiled, compile_kernel
-from fencepost.prove.explore import Exploration, explore
+from fencepost.prove.explore import explore
+from fencepost.prove.explorer import Exploration
 from fencepost.prover import prove
 from fencepost.reading import parse
 

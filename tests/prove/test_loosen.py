@@ -17,7 +17,8 @@ from fencepost.model.program import compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
 from fencepost.prove import parts
-from fencepost.prove.explore import Exploration, Explorer, explore_apart
+from fencepost.prove.explore import explore_apart
+from fencepost.prove.explorer import Exploration, Explorer
 from fencepost.prove.loosen import loosened, simpler
 from fencepost.prove.parts import Part
 from fencepost.prover import prepared

@@ -26,7 +26,8 @@ from fencepost.passes.decisive import Decisive
 from fencepost.passes.gathered import Gathered
 from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
-from fencepost.prove.explore import Exploration, Trouble, explore
+from fencepost.prove.explore import explore
+from fencepost.prove.explorer import Exploration, Trouble
 
 _FEW = 100  # relative states of a glance, before closed forms have their turn
 _GLANCE = 0.05  # of the time, for a glance

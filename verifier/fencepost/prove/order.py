@@ -16,7 +16,7 @@ from fencepost.model.effects import Effect, PipeKey, Resolver
 from fencepost.prove.values import Value
 
 Fault = tuple[Hashable, ...]
-"""(kind, ...); the kinds are the keys of `ROWS` in `fencepost.prove.explore`."""
+"""(kind, ...); the kinds are the keys of `ROWS` in `fencepost.prove.explorer`."""
 
 Clock: TypeAlias = tuple[int, ...]
 Event: TypeAlias = tuple[int, int]
