@@ -370,3 +370,20 @@ def test_search_ends_at_its_deadline() -> None:
     result = read(dedent(SENDS), "k.kir")
     late = Search(compile_kernel(result.kernels[0]), time.monotonic() - 1)
     assert late.run().tried == 0
+
+
+@pytest.mark.parametrize("condition", ["n > 60", "60 < n", "t == 70", "n >= EDGE", "n - 1 == 500"])
+def test_constants_of_comparisons_are_tried(condition: str) -> None:
+    text = f"""\
+kernel k(n, m):
+    EDGE = 40 + 1
+    section cube:
+        for t in range(n):
+            set_cross_core 0 @ FIX
+            if {condition}:
+                set_cross_core 0 @ FIX
+    section vector:
+        for t in range(n):
+            wait_cross_core 0 @ V
+"""
+    assert search(text).run().facts, condition

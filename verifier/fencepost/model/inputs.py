@@ -13,6 +13,8 @@ from fencepost.model.program import Compiled, ModelError, constant
 
 _SMALL, _LARGE = 8, 1 << 16  # units worth trying: small ones are covered by plain values
 _UNITS = 2  # units per parameter
+_THRESHOLDS = 3  # constants per parameter, that something is compared with
+_FAR = 1_000  # the largest of them: runs of so many trips are short enough
 
 
 @once
@@ -65,6 +67,24 @@ def _units(compiled: Compiled) -> dict[str, tuple[int, ...]]:
         for name in _closure(compiled, parts, bindings, arguments=False):
             found.setdefault(name, set()).add(unit)
     return {name: tuple(sorted(numbers)[:_UNITS]) for name, numbers in found.items()}
+
+
+def thresholds(compiled: Compiled, least: int) -> dict[str, tuple[int, ...]]:
+    """Parameter -> constants from `least` on that something is compared with which depends on it, smallest first."""
+    bindings = _bindings(compiled)
+    found: dict[str, set[int]] = {}
+    for node in (n for item in compiled.kernel.body for n in ir.walk(item) if isinstance(n, ir.Compare)):
+        sides = (node.first, *(side for _, side in node.rest))
+        for side in sides:
+            try:
+                number = abs(constant(side, compiled.scalars, "threshold"))
+            except ModelError:
+                continue
+            if least <= number <= _FAR:
+                for name in _closure(compiled, sides, bindings, arguments=False):
+                    found.setdefault(name, set()).add(number)
+    parameters = {name: numbers for name, numbers in found.items() if name in compiled.parameters}
+    return {name: tuple(sorted(numbers)[:_THRESHOLDS]) for name, numbers in parameters.items()}
 
 
 def _divisions(compiled: Compiled) -> Iterator[tuple[int, tuple[ir.Node, ...]]]:

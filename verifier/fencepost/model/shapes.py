@@ -13,7 +13,7 @@ from math import comb
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
-from fencepost.model.inputs import function_units, units, used_names
+from fencepost.model.inputs import function_units, thresholds, units, used_names
 from fencepost.model.issue import assumed
 from fencepost.model.program import Compiled
 
@@ -107,7 +107,7 @@ def candidates(compiled: Compiled, also: Collection[str] = ()) -> list[tuple[int
     count = len(ranges)
     if count == 0:
         return [()]
-    used, steps = used_names(compiled).union(also), units(compiled)
+    used, steps, edges = used_names(compiled).union(also), units(compiled), thresholds(compiled, AXIS)
     axes, near, run, far = [], [], [], []
     for parameter, (low, high) in zip(compiled.parameters, ranges, strict=True):
         axis = _axis(low, high)
@@ -116,11 +116,13 @@ def candidates(compiled: Compiled, also: Collection[str] = ()) -> list[tuple[int
             axis = few = few[:1]
         mine = steps.get(parameter, ()) if parameter in used else ()
         multiples = [k * u + r for u in mine for k in (1, 2, 3, 4, 5) for r in (-1, 0, 1)]
+        multiples += [c + r for c in edges.get(parameter, ()) for r in (-1, 0, 1, 2)] if parameter in used else []
         multiples = [v for v in multiples if (low is None or v >= low) and (high is None or v <= high)]
         axes.append(axis)
         near.append(few)
         far.append(multiples)
-        run.append([v for v in multiples if v in (mine[0], 2 * mine[0])] if multiples else few[:2])
+        run.append([v for v in multiples if v in (mine[0], 2 * mine[0])] if mine else [])
+        run[-1] = run[-1] or few
     count = sum(parameter in used for parameter in compiled.parameters)
     limit = _SUMS.get(max(count, 1), 3 if count <= _MANY else 2)
     offsets = [abs(few[0]) if few else 0 for few in near]
