@@ -138,6 +138,22 @@ def _plain(exposed: Iterable[str], defined: Iterable[str]) -> Flow:
     return Flow(frozenset(exposed), written, written)
 
 
+_STORES = ("store", "assemble", "atomic", "mscatter")
+
+
+def stored(stmt: ir.DataOp) -> ir.Access | None:
+    """The operand that stands for the memory that a store writes; None if the operation is no store, or has none.
+
+    Either the tensor is the last operand that is read and what is written is a name for its next state (`store g_1 <-
+    tile, g`), or it is only written (`store g <- tile`).
+    """
+    if not stmt.op.startswith(_STORES):
+        return None
+    if len(stmt.reads) > 1 and stmt.op != "store_fp":  # the second operand of that one is a table of scales
+        return stmt.reads[-1]
+    return stmt.writes[0] if stmt.writes else None
+
+
 def all_names(kernel: ir.Kernel) -> set[str]:
     """Return every identifier that occurs in the kernel in any role."""
     found = {kernel.name, *kernel.parameters, *ir.BUILTINS, *ir.INTERPRETED}
