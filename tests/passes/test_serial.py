@@ -43,7 +43,7 @@ def test_loops_and_binds() -> None:
                 for k in range(1, n):
                     load table <- index @ S
                     read () <- table @ S
-                    row = value(k % 4, q, k) + q
+                    row = value(k % 4, q, k, 1) + q
                     if row > 0:
                         load tile[row % 2] <- a @ S at (row)
     """)
@@ -60,3 +60,20 @@ def test_what_is_read_from_a_buffer_is_unknown() -> None:
     serial = Serial().run(kernel(PIPELINED.replace("if row > 0:", "if row > -9:")))
     ran = run(serial, {"n": 2, "m": 1}, FunctionTable(default=-1))
     assert {bad.kind for bad in ran.bad_values} == {"negative"}
+
+
+def test_two_binds_are_unknown_values_of_their_own_if_anything_is_written() -> None:
+    text = """
+    kernel twice(n):
+        buffer a[2] in GM
+        section cube:
+            for k in pipelined(0, n, stage = (0, 0, 0), order = (0, 1, 2)):
+                bind x = a[0]
+                {between}
+                bind y = a[0]
+    """
+    written = print_kernel(Serial().run(kernel(text.format(between="put a[0] <- A @ S"))))
+    assert "x = a(0, k, 1)" in written
+    assert "y = a(0, k, 2)" in written
+    untouched = print_kernel(Serial().run(kernel(text.format(between="put r <- A @ S"))))
+    assert "x = a(0, k)" in untouched and "y = a(0, k)" in untouched

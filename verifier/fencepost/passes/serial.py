@@ -13,15 +13,16 @@ class Serial:
     """The pass: every `pipelined` loop becomes an ordinary loop, every bind in it an assignment.
 
     A bind that reads an element of a buffer becomes a read of that slot on pipe S, and an unknown value of its own for
-    each round of the loops around it; and for each bind, if the kernel writes buffers.
+    each round of the loops around it; and for each bind, if the kernel writes any buffer.
     """
 
     def run(self, kernel: ir.Kernel) -> ir.Kernel:
         """Return the kernel; the object itself if no loop is annotated."""
         if not any(isinstance(node, ir.Pipelined) for node in ir.walk(kernel)):
             return kernel
-        writes = any(isinstance(node, ir.DataOp) and node.writes for node in ir.walk(kernel))
-        work = _Work({buffer.name: buffer for buffer in kernel.buffers}, writes)
+        buffers = {buffer.name: buffer for buffer in kernel.buffers}
+        operations = [node for node in ir.walk(kernel) if isinstance(node, ir.DataOp)]
+        work = _Work(buffers, any(a.name in buffers for operation in operations for a in operation.writes))
         items: list[ir.Section | ir.Stmt] = []
         for item in kernel.body:
             if isinstance(item, ir.Section):
