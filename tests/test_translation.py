@@ -135,6 +135,143 @@ def test_differences_that_only_some_values_show() -> None:
     assert not fine.seen
 
 
+def whole(body: str, declared: str = "", cube: str = "") -> ir.Kernel:
+    """A kernel with a vector section, and a cube section if anything is in it."""
+    lines = ["kernel pair():", *("    " + line for line in declared.splitlines())]
+    for core, text in (("cube", cube), ("vector", body)):
+        lines += [f"    section {core}:", *("        " + line for line in text.splitlines())] if text else []
+    result = read("\n".join(lines) + "\n", "k.kir")
+    assert not result.errors, result.errors
+    return result.kernels[0]
+
+
+STORE = "load x <- q0 @ V\nstore o <- x, out @ MTE3 at (0)\n"
+
+
+@pytest.mark.parametrize("what", ["f(0)", "block"])
+def test_what_only_the_new_text_depends_on(what: str) -> None:
+    """Proved by the only shape: then it has to be the only one of both texts."""
+    after = whole(STORE.replace("store", f"if {what} > 50:\n    load x <- q1 @ V\nstore"))
+    result = compared(whole(STORE), after)
+    assert not result.proved
+    assert not result.seen
+    assert compared(whole(STORE), whole(STORE.replace("store", "if 0 > 1:\n    load x <- q1 @ V\nstore"))).proved
+
+
+FIRST, SECOND = "load x <- q0 @ V", "load y <- q1 @ V"
+
+
+@pytest.mark.parametrize(
+    ("declared", "before", "after", "seen"),
+    [
+        (  # the last store to a place
+            "",
+            f"{FIRST}\n{SECOND}\nstore o <- x, out @ V at (0)\nstore p <- y, out @ V at (0)",
+            f"{FIRST}\n{SECOND}\nstore p <- y, out @ V at (0)\nstore o <- x, out @ V at (0)",
+            True,
+        ),
+        (  # the same without coordinates: nobody knows where
+            "",
+            f"{FIRST}\n{SECOND}\nstore o <- x, out @ V\nstore p <- y, out @ V",
+            f"{FIRST}\n{SECOND}\nstore p <- y, out @ V\nstore o <- x, out @ V",
+            False,
+        ),
+        (  # a load and a store of one tensor
+            "",
+            "load y <- g @ V at (0)\nload x <- q @ V\nstore o <- x, g @ V at (0)\nstore p <- y, out @ V at (0)",
+            "load x <- q @ V\nstore o <- x, g @ V at (0)\nload y <- g @ V at (0)\nstore p <- y, out @ V at (0)",
+            False,
+        ),
+        (  # the same through a view
+            "",
+            "view v <- g @ S\nload y <- v @ V\nload x <- q @ V\nstore o <- x, g @ V\nstore p <- y, out @ V at (0)",
+            "view v <- g @ S\nload x <- q @ V\nstore o <- x, g @ V\nload y <- v @ V\nstore p <- y, out @ V at (0)",
+            False,
+        ),
+        (  # two tensors that are only written
+            "",
+            f"{FIRST}\nstore g <- x @ V at (0)",
+            f"{FIRST}\nstore h <- x @ V at (0)",
+            False,
+        ),
+        (  # two buffers in one place
+            "buffer a in Vec at 0 size 64\nbuffer b in Vec at 32 size 64",
+            "load b <- q1 @ V\nload a <- q0 @ V\nstore o <- a, out @ V",
+            "load a <- q0 @ V\nload b <- q1 @ V\nstore o <- a, out @ V",
+            False,
+        ),
+        (  # two slots in one place
+            "buffer a[2] in Vec at 0, 32 size 64",
+            "load a[1] <- q1 @ V\nload a[0] <- q0 @ V\nstore o <- a[0], out @ V",
+            "load a[0] <- q0 @ V\nload a[1] <- q1 @ V\nstore o <- a[0], out @ V",
+            False,
+        ),
+        (  # a part of a slot
+            "buffer a in Vec",
+            "load a <- q0 @ V\nload a part 0 of 2 <- q1 @ V\nstore o <- a, out @ V",
+            "load a part 0 of 2 <- q1 @ V\nload a <- q0 @ V\nstore o <- a, out @ V",
+            False,
+        ),
+        (  # memory that outlives the kernel
+            "buffer g[2] in GM",
+            f"{FIRST}\nstore g[0] <- x @ V",
+            f"{FIRST}\nstore g[1] <- x @ V",
+            False,
+        ),
+    ],
+)
+def test_memory(declared: str, before: str, after: str, seen: bool) -> None:
+    """What memory holds does not follow from the values: a difference is found, or the question stays open."""
+    one, other = whole(before, declared), whole(after, declared)
+    result = compared(one, other)
+    assert not result.proved
+    assert bool(result.seen) == seen
+    assert compared(one, whole(before, declared)).proved
+
+
+def test_memory_that_both_cores_use() -> None:
+    cube = "load x <- q @ M\nstore o <- x, g @ FIX at (0)"
+    vector = "load y <- g @ V at (0)\nstore p <- y, out @ MTE3 at (0)"
+    unrolled = "for t in range(1):\n    " + vector.replace("\n", "\n    ")
+    result = compared(whole(vector, cube=cube), whole(unrolled, cube=cube))
+    assert not result.proved
+    assert "both cores use g" in result.evidence
+
+
+def test_fewer_messages() -> None:
+    """Messages whose values nobody uses can get lost without any value being another one."""
+    cube = "for t in range({}):\n    load x <- q @ M\n    tpush_to_aiv x"
+    vector = "for t in range({}):\n    y <- tpop_from_aic\n    tfree_to_aic y"
+    kernels = [whole(vector.format(n), "fifo down: cube -> vector, slots = 8", cube.format(n)) for n in (3, 2)]
+    assert not compared(*kernels).proved
+
+
+def test_rings_with_named_ids() -> None:
+    cube = "for t in range(2):\n    load x <- q @ M at ({})\n    tpush_to_aiv x id = K"
+    vector = (
+        "for t in range(2):\n    y <- tpop_from_aic id = K\n    store o <- y, out @ V at (t)\n    tfree_to_aic y id = K"
+    )
+    declared = "K = 1\nfifo down: cube -> vector, slots = 8, id = K"
+    assert "is meant" in detail(
+        compared(whole(vector, declared, cube.format("t")), whole(vector, declared, cube.format("1 - t")))
+    )
+
+
+def test_a_core_that_is_gone() -> None:
+    cube = "load x <- q @ M\nstore o <- x, out @ FIX at (0)"
+    before = whole("load y <- q @ V\nstore p <- y, other @ V at (0)", cube=cube)
+    result = compared(before, whole("", cube=cube))
+    assert "is not done any more" in detail(result)
+
+
+def test_a_text_that_could_not_be_read() -> None:
+    before = whole('unsupported "a call"\n' + STORE)
+    for after in (before, whole(STORE)):
+        result = compared(before, after)
+        assert not result.proved
+        assert "could not be read" in result.evidence
+
+
 @cache
 def pairs() -> list[Any]:
     if not CASES.exists():
