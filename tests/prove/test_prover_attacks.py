@@ -148,3 +148,127 @@ kernel k(n):
 """
     proved = closed_form.prove(compile_kernel(parse(text)), time.monotonic() + 20).rows
     assert proved[Row.EVENT_POSITION].verdict is Verdict.PROVED
+
+
+FREED_TWICE = """\
+kernel freed_twice(n):
+    assume n >= 0
+    fifo a: cube -> vector, slots = 4
+    section cube:
+        for t in range(n):
+            tpush_to_aiv x
+            tpush_to_aiv x
+    section vector:
+        for t in range(n):
+            y <- tpop_from_aic
+            z <- tpop_from_aic
+            use p <- y, z @ V
+            tfree_to_aic y
+            if t == 7777:
+                tfree_to_aic y
+            else:
+                tfree_to_aic z
+"""
+
+LOST = """\
+kernel lost(n):
+    assume n >= 0
+    buffer x in Vec
+    section vector:
+        if n == 7777:
+            sync_src 0: MTE2 -> V
+            sync_src 0: MTE2 -> V
+            sync_src 0: MTE2 -> V
+            sync_dst 0: MTE2 -> V
+            sync_dst 0: MTE2 -> V
+            load x <- q @ MTE2
+            sync_src 0: MTE2 -> V
+            sync_dst 0: MTE2 -> V
+            use p <- x @ V
+"""
+
+LEFT_MESSAGE = """\
+kernel left_message(n):
+    assume n >= 0
+    fifo a: cube -> vector, slots = 2
+    section cube:
+        for t in range(n):
+            tpush_to_aiv x
+        if n * n == 603729:
+            tpush_to_aiv x
+    section vector:
+        for t in range(n):
+            y <- tpop_from_aic
+            tfree_to_aic y
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        (FREED_TWICE, {Row.FIFO}),
+        (LOST, {Row.EVENT_POSITION, Row.COUNTS, Row.BOUNDARY}),
+        (LEFT_MESSAGE, {Row.FIFO, Row.BOUNDARY}),
+    ],
+    ids=["a message freed twice", "signals that are lost", "a message left at one value"],
+)
+def test_rows_in_which_some_run_fails_stay_open(text: str, rows: set[Row]) -> None:
+    report = check_kernel(parse(text), CheckOptions(timeout=10))
+    found = {c.row for c in report.checks if c.verdict is Verdict.PROVED}
+    assert not found & rows
+
+
+@pytest.mark.parametrize("barriers", [0, 150])
+@pytest.mark.parametrize("chosen", ["set_cross_core T[1] @ FIX", "y = T[1]"])
+def test_all_elements_of_a_tuple_are_worked_out(chosen: str, barriers: int) -> None:
+    lines = "".join("        barrier V\n" for _ in range(barriers))
+    text = f"""\
+kernel tuple_element(n):
+    assume n >= 0
+    T = ((0 if n != 7777 else -1) % 2, 1)
+    section cube:
+        {chosen}
+        set_cross_core 3 @ FIX
+    section vector:
+{lines}        wait_cross_core T[1] @ V
+        wait_cross_core 3 @ V
+"""
+    assert run(parse(text), {"n": 7777}).bad_values
+    report = check_kernel(parse(text), CheckOptions(timeout=10))
+    assert next(c for c in report.checks if c.row is Row.SLOT_MAPPING).verdict is Verdict.REFUTED
+
+
+RACE = """\
+kernel race(n, m):
+    {facts}
+    buffer x in Vec
+    section vector:
+        if n > 3:
+            load x <- q @ MTE2
+            use p <- x @ V
+"""
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "assume n > 5\n    assume n == 2",
+        "assume n >= 5\n    assume n <= 3",
+        "assume n % 2 == 0\n    assume n % 2 == 1",
+        "assume n > m\n    assume m > n",
+        "assume f(0) > 0\n    assume f(0) < 0",
+        "assume not n == n",
+        "assume 0 == 1",
+    ],
+)
+def test_what_holds_for_no_values_is_not_proved(facts: str) -> None:
+    report = check_kernel(parse(RACE.format(facts=facts)), CheckOptions(timeout=10))
+    assert report.verdict is Verdict.VACUOUS
+    assert {c.verdict for c in report.checks} <= {Verdict.VACUOUS, Verdict.NOT_APPLICABLE}
+
+
+def test_values_that_nobody_finds_leave_the_rows_open() -> None:
+    report = check_kernel(
+        parse(RACE.format(facts="assume n * n * n == m * m + 2\n    assume n > 10000")), CheckOptions(timeout=3)
+    )
+    assert report.verdict in (Verdict.UNKNOWN, Verdict.VACUOUS)

@@ -8,7 +8,7 @@ What few kernels need is imported when a kernel needs it: importing all takes lo
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir, prover
@@ -23,8 +23,9 @@ from fencepost.model.target import TARGETS
 from fencepost.options import CheckOptions
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_expr
+from fencepost.prove.explorer import ROWS
 from fencepost.prover import Proof
-from fencepost.refutation import finding, refutation
+from fencepost.refutation import Refutation, finding, refutation
 from fencepost.row_result import RowResult
 from fencepost.search import Outcome, Search, Seen
 from fencepost.verdicts import overall
@@ -186,6 +187,8 @@ def _decide(
             outcome = search.outcome()
             outcome.facts += begun
             refuted = refutation(outcome)
+    if prove and rows and kernel.assumes and not outcome.tried and not proof.vacuous:
+        _assured(compiled, rows, proof, deadline)
     relies = relies_on(kernel)
     decision.findings += refuted.findings
     for row, shown in refuted.rows.items():
@@ -198,7 +201,7 @@ def _decide(
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
         elif single and outcome.exhausted:
             _only_shape(row, compiled, outcome, decision)
-        elif row in proof.proved and (open_ := _unproved(relies.get(row, frozenset()), rows, proof)):
+        elif row in proof.proved and (open_ := _needed(row, relies, rows, proof, refuted)):
             reason = f"depends on row {' and row '.join(r.id for r in open_)}, not proved"
             decision.leave(row, reason, kernel.span)
         elif row in proof.proved:
@@ -208,9 +211,37 @@ def _decide(
             decision.leave(row, f"{reason}; {_ran(compiled, outcome)}{hint}", kernel.span)
 
 
-def _unproved(needed: frozenset[Row], rows: Sequence[Row], proof: Proof) -> list[Row]:
-    """Those of the rows `needed` that apply and may fail between the cores, in the order of the report."""
-    return [row for row in rows if row in needed and row not in proof.proved and row not in proof.between]
+def _assured(compiled: Compiled, rows: Sequence[Row], proof: Proof, deadline: float) -> None:
+    """Where no values were seen that satisfy the assumes, nothing is proved unless there are some."""
+    found = prover.satisfiable(compiled, deadline)
+    if not found:
+        proof.vacuous = found is False
+        proof.proved.clear()
+        proof.reasons.update(dict.fromkeys(rows, "it was not found out whether any values satisfy the assumes"))
+
+
+def _needed(
+    row: Row, relies: Mapping[Row, frozenset[Row]], rows: Sequence[Row], proof: Proof, refuted: Refutation
+) -> list[Row]:
+    """The rows without which a row is not shown, in the order of the report.
+
+    These are the rows it relies on, where they may fail between the cores; for the row about boundaries all rows that
+    are open, and those of which something else than what runs show may fail.
+    """
+    if row is not Row.BOUNDARY:
+        needed = relies.get(row, frozenset())
+        return [r for r in rows if r in needed and r not in proof.proved and r not in proof.between]
+    told = {place for found in refuted.findings for place in (found.span, *(note.span for note in found.related))}
+    doubted = set[Row]()
+    for fault in proof.doubts:
+        places = {part for part in fault if isinstance(part, ir.Span)}
+        if places and not places & told:
+            doubted.update(ROWS.get(str(fault[0]), rows))
+    return [
+        r
+        for r in rows
+        if r is not row and ((r not in proof.proved and r not in refuted.rows) or (r in refuted.rows and r in doubted))
+    ]
 
 
 def _replay(search: Search, proof: Proof) -> None:

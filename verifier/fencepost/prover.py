@@ -28,6 +28,7 @@ from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
 from fencepost.prove.explore import explore
 from fencepost.prove.explorer import Exploration, Trouble
+from fencepost.prove.order import Fault
 
 _FEW = 100  # relative states of a glance, before closed forms have their turn
 _GLANCE = 0.05  # of the time, for a glance
@@ -47,7 +48,8 @@ class Proof:
     `candidates` are values of parameters and unknown functions that may show a fault: replay them.  `vacuous`: no
     values satisfy the assumes.  `between` are rows that hold between the cores: what falsifies them, if anything does,
     stays inside one core or is one signal too many at a time.  `suspected`: open rows of which a complete exploration
-    came upon a fault; it may be none, where more was explored than can happen.
+    came upon a fault; it may be none, where more was explored than can happen.  `doubts` are such faults that may be
+    boundary faults: row 5 is proved if runs show them, and not at boundaries alone.
     """
 
     proved: dict[Row, str] = field(default_factory=dict)
@@ -56,6 +58,7 @@ class Proof:
     vacuous: bool = False
     between: set[Row] = field(default_factory=set)
     suspected: set[Row] = field(default_factory=set)
+    doubts: list[Fault] = field(default_factory=list)
 
 
 def prepared(kernel: ir.Kernel) -> ir.Kernel:
@@ -83,6 +86,13 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     if rows and not proof.vacuous and not (constant and proof.reasons):
         _prove(compiled, rows, deadline, proof)
     return proof
+
+
+def satisfiable(compiled: Compiled, deadline: float) -> bool | None:
+    """Whether some values satisfy the assumes; None if that is not found out by `deadline`."""
+    from fencepost.prove import closed_form
+
+    return closed_form.satisfiable(compiled, deadline)
 
 
 def _generally(compiled: Compiled, general: General, rows: Sequence[Row], deadline: float, proof: Proof) -> None:
@@ -179,6 +189,8 @@ def _explored(compiled: Compiled, rows: Sequence[Row], explored: list[Exploratio
             states = max(e.states for e in explored)
             proof.proved[row] = f"holds in all {states} relative states" if states else "every run is the same"
             proof.reasons.pop(row, None)
+            if row is Row.BOUNDARY:
+                proof.doubts = [trouble.fault for e in explored for trouble in e.troubles]
         else:
             proof.reasons[row] = _why(row, explored)
             if explored[-1].closed:

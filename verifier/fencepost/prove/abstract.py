@@ -440,12 +440,12 @@ class Stepper:
                     return _kept(agent.values[self.program.names[name]])
                 return self.value(self.compiled.scalars[name], agent, world, level)
             case ir.Item(name=name, index=index):
-                values = self.compiled.tuples[name]
                 at = self._integer(self._expression(index), agent, world)
+                values = [self.value(element, agent, world, level) for element in self.compiled.tuples[name]]
                 if not 0 <= at < len(values):
                     self.report(Bad("index", expr.span))
                     return 0
-                return self.value(values[at], agent, world, level)
+                return values[at]
             case ir.Field(ring=ring, index=index, field=name):
                 slots = self.structure.record(ring, name)
                 at = self._integer(self._expression(index), agent, world)

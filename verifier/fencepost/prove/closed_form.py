@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fencepost import ir
 from fencepost.applicability import applicable
 from fencepost.findings import Row, Verdict
-from fencepost.model.program import Compiled
+from fencepost.model.program import Compiled, compile_kernel
 from fencepost.prove import accesses, obligations, progress, signals, wording
 from fencepost.prove.discharge import Candidate, Discharger, Outcome
 from fencepost.prove.kernels import Closed, closed
@@ -68,6 +68,16 @@ class ClosedForm:
     def proved(self) -> bool:
         """Whether every applicable row is proved."""
         return all(r.verdict is Verdict.PROVED for r in self.rows.values())
+
+
+def satisfiable(compiled: Compiled, deadline: float) -> bool | None:
+    """Whether some values of the parameters satisfy the assumes; None if that is not found out."""
+    bare = replace(compiled.kernel, body=(ir.Pass(),), buffers=(), fifos=(), rings=())
+    try:
+        answer = closed(compile_kernel(bare), deadline).ask([])[1].answer
+    except NotClosed:
+        return None
+    return {"sat": True, "unsat": False}.get(answer)
 
 
 def prove(compiled: Compiled, deadline: float) -> ClosedForm:

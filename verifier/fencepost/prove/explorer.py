@@ -55,7 +55,7 @@ ROWS: dict[str, tuple[Row, ...]] = {
     "mutex": (Row.COUNTS,),
     "scalar not followed": (Row.SLOT_MAPPING,),
 }
-"""The rows that a fault puts in doubt.  A contested channel puts all of them in doubt."""
+"""The rows that a fault puts in doubt.  A contested channel, and lost signals, put all of them in doubt."""
 
 
 _OF_SCALARS = ("negative", "zero", "index", "assert")

@@ -314,6 +314,8 @@ class Order:
                 faults.append(("overflow", channel, a.span))
             if len(tokens) <= capacity:
                 self.tokens[channel] = (*tokens, known)
+            else:
+                faults.append(("signals lost", channel))  # later waits would take the tokens of later sets
 
     def _read(self, a: Action, clock: list[int], number: int, task: Value | None, faults: list[Fault]) -> None:
         cells, p = self.cells, a.pipe
@@ -469,9 +471,11 @@ class Order:
             self.held -= holders
 
     def _values(self, a: Action, faults: list[Fault]) -> None:
-        """Messages used after their slot was freed, in program order."""
+        """Messages used or freed after their slot was freed, in program order."""
         stmt, agent = a.effect.stmt, a.effect.agent
         if isinstance(stmt, ir.Free):
+            if (agent, stmt.value) in self.freed:
+                faults.append(("used", a.span))
             self.freed |= {(agent, stmt.value)}
         elif isinstance(stmt, ir.Pop):
             self.freed -= {(agent, stmt.value)}
