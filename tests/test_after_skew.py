@@ -197,3 +197,131 @@ def test_a_barrier_that_stays_behind() -> None:
     (warning,) = [f for f in kernel.findings if f.code == "705"]
     assert warning.severity is Severity.WARNING
     assert warning.span.line == 7
+
+
+BUFFERS = """kernel k({parameters}):
+    {buffers}
+    fifo up: vector -> cube, slots = 16
+    fifo down: cube -> vector, slots = 16
+
+    section vector:
+        {before}
+        for t in pipeline(0, 8, 1, stage = 3):
+            {load}
+            cast x <- {source} @ V
+            tpush_to_aic {message}
+            y <- tpop_from_aic
+            {after}
+            store o <- y, out @ V at (t, 0)
+            tfree_to_aic y
+
+    section cube:
+        for t in range(8):
+            u <- tpop_from_aiv
+            {peer}
+            matmul v <- u @ M
+            tfree_to_aiv u
+            tpush_to_aiv v
+"""
+
+
+def skewed(
+    buffers: str = "buffer b in Vec",
+    before: str = "load b <- q0 @ V",
+    load: str = "load b <- q @ V",
+    source: str = "b",
+    message: str = "x",
+    after: str = "add z <- y, y @ V",
+    parameters: str = "",
+    peer: str = "add w <- u, u @ V",
+) -> KernelReport:
+    return report(
+        BUFFERS.format(
+            buffers=buffers.replace("\n", "\n    "),
+            before=before,
+            load=load,
+            source=source,
+            message=message,
+            after=after,
+            parameters=parameters,
+            peer=peer,
+        )
+    )
+
+
+NOTHING = "nop n0 <- n1 @ S"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {},
+        {"parameters": "n"},
+        {"load": NOTHING, "after": "load b <- q @ V at (t)"},
+        {"buffers": "buffer b in Vec at 0 size 64\nbuffer c in Vec at 32 size 64", "load": "load c <- q @ V at (t)"},
+        {"buffers": "buffer b[2] in Vec", "before": "load b[0] <- q0 @ V", "load": NOTHING, "source": "b[0]",
+         "after": "load b[t % 2] <- q @ V at (t)"},
+        {"source": "p", "message": "b"},
+        {"buffers": "buffer b[2] in Vec", "before": NOTHING, "load": NOTHING, "source": "p", "message": "b",
+         "after": "load b[t % 2] <- q @ V at (t)"},
+        {"source": "b part 0 of 2", "load": "load b part 0 of 2 <- q @ V"},
+        {"load": "load l <- g @ V", "source": "l", "after": "store h <- y, g @ V"},
+    ],
+)  # fmt: skip
+def test_memory_that_no_value_ties(parts: dict[str, str]) -> None:
+    """The compiler follows values only: a write to a buffer stays behind, and what runs ahead reads what was before."""
+    kernel = skewed(**parts)
+    assert row(kernel, Row.SKEW) is Verdict.REFUTED
+    (found,) = [f for f in kernel.findings if f.code == "705"]
+    assert "no value ties the two" in found.message
+    assert found.replayed
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"load": NOTHING},
+        {"load": NOTHING, "parameters": "n"},
+        {"buffers": "buffer b in Vec\nbuffer c in Vec", "load": "load c <- q @ V at (t)", "parameters": "n"},
+        {"buffers": "buffer b in Vec at 0 size 64\nbuffer c in Vec at 64 size 64", "load": "load c <- q @ V at (t)"},
+        # The same slot only in one iteration, in which the order stays.
+        {"buffers": "buffer b[8] in Vec", "before": "for i in range(8):\n            load b[i] <- q0 @ V at (i)",
+         "load": "i = 7 - t", "source": "b[t]", "after": "load b[7 - i] <- q @ V at (t)", "parameters": "n"},
+        {"buffers": "buffer b[2] in Vec", "before": "load b[1] <- q0 @ V", "load": NOTHING, "source": "b[1]",
+         "after": "load b[2 * t % 2] <- q @ V at (t)", "parameters": "n"},
+        {"before": "load b part 1 of 2 <- q @ V", "source": "b part 1 of 2", "load": "load b part 0 of 2 <- q @ V"},
+        {"before": "load b <- q @ V"},  # another write, the same value
+        {"load": "load l <- g @ V at (t, 0)", "source": "l", "after": "store h <- y, g @ V at (t, 0)",
+         "parameters": "n"},
+    ],
+)  # fmt: skip
+def test_memory_whose_order_does_not_matter(parts: dict[str, str]) -> None:
+    kernel = skewed(**parts)
+    assert row(kernel, Row.SKEW) is Verdict.PROVED, [u.reason for u in kernel.unknown]
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        ({"load": "if n * n > 777777777:\n                load b <- q @ V at (t)", "parameters": "n"}, "no difference"),
+        ({"before": "load b <- q @ V", "parameters": "n"}, "no difference"),
+        ({"load": "if f(t) > 777:\n                load b <- q @ V at (t)"}, "no difference"),
+        ({"load": "load l <- g @ V at (t, 0)", "source": "l", "peer": "store h <- u, g @ FIX at (t, 0)"}, "agents"),
+        ({"load": "load l <- g @ V at (t, sub)", "source": "l", "after": "store h <- y, g @ V at (t, 1 - sub)"},
+         "agents"),
+        ({"load": "load l <- g @ V at (t, 0)", "source": "l", "after": "store h <- y, g @ V at (t)"}, "unequal"),
+        ({"load": "view w <- g @ S at (t)\n            load l <- w @ V at (0)", "source": "l",
+          "after": "store h <- y, g @ V at (t)"}, "unequal"),
+    ],
+)  # fmt: skip
+def test_memory_of_which_too_little_is_known(parts: dict[str, str], reason: str) -> None:
+    kernel = skewed(**parts)
+    assert row(kernel, Row.SKEW) is Verdict.UNKNOWN
+    assert any(reason in unknown.reason for unknown in kernel.unknown if unknown.row is Row.SKEW)
+
+
+def test_the_last_store_to_a_place() -> None:
+    """Nobody loads it in the kernel, but what it holds in the end is another value."""
+    kernel = skewed(load="store h <- q1, g @ V at (0)\n            store l <- q2, g @ V at (0)", source="l")
+    (found,) = [f for f in kernel.findings if f.code == "705"]
+    assert "the store of line 9 (t = 7) comes last at a place where, as written, the store of line 10" in found.message

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -133,6 +134,28 @@ def test_differences_that_only_some_values_show() -> None:
     assert result.seen[0].shape.values == (4,)
     fine = compared(before, kernel(CUBE.replace("q @ M at (t)", "q @ M at (t + 0 * n // 7)"), VECTOR, "n"))
     assert not fine.seen
+
+
+def test_the_skew_of_a_kernel_whose_memory_it_does_not_see() -> None:
+    """The new text is what the compiler makes of the old one, and yet sends something else."""
+    vector = """
+load b <- q0 @ V
+for t in pipeline(0, 8, 1, stage = 3):
+    load b <- q @ V
+    cast x <- b @ V
+    tpush_to_aic x
+    y <- tpop_from_aic
+    add z <- y, b @ V
+    store o <- z, out @ V
+    tfree_to_aic y
+"""
+    cube = "for t in range(8):\n    u <- tpop_from_aiv\n    matmul v <- u @ M\n    tfree_to_aiv u\n    tpush_to_aiv v"
+    for parameters in ("", "n"):
+        before = kernel(cube, vector, parameters)
+        before = replace(before, buffers=(ir.Buffer("b", "Vec"),))
+        result = compared(before, Skew().run(before).kernel)
+        assert not result.proved
+        assert "receives a message that the text before does not send" in detail(result)
 
 
 def whole(body: str, declared: str = "", cube: str = "") -> ir.Kernel:

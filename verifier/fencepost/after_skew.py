@@ -23,6 +23,7 @@ from fencepost.passes.skew import LoopOutcome, Skew, Skewed
 from fencepost.passes.skew.identity import Marked, Message, mark
 from fencepost.search import Seen
 from fencepost.skew_effects import moved, stale
+from fencepost.skew_ties import Tie, ties
 
 _LIMIT = 200_000
 _RUNS = 400
@@ -101,13 +102,30 @@ def judge(kernel: ir.Kernel, deadline: float) -> Judgement:
         *(fact for outcome in skewed.loops for fact in moved(outcome)),
     )
     judgement = _order(kernel, skewed, notes, deadline)
-    found = stale(kernel, deadline) if any(o.action == "skewed" for o in skewed.loops) else None
-    if found is None:
+    found = list(ties(compile_kernel(kernel), skewed.loops))
+    return _memory(kernel, judgement, found, deadline) if found else judgement
+
+
+def _memory(kernel: ir.Kernel, judgement: Judgement, found: list[Tie], deadline: float) -> Judgement:
+    """Whether operations that meet in memory and change their order still read the same."""
+    difference, unknown = stale(kernel, deadline)
+    if difference is not None:
+        compiled = compile_kernel(judgement.skewed.kernel)
+        values = dict(zip(compiled.parameters, difference.shape.values, strict=True))
+        runs = [run(compiled, values, difference.shape.table(), limit=_LIMIT)]
+        return replace(judgement, seen=(*judgement.seen, Seen(difference.fact, difference.shape, runs)))
+    other = next((tie for tie in found if tie.agents), None)
+    if judgement.undecided is not None or not (unknown or other):
         return judgement
-    compiled = compile_kernel(skewed.kernel)
-    values = dict(zip(compiled.parameters, found.shape.values, strict=True))
-    runs = [run(compiled, values, found.shape.table(), limit=_LIMIT)]
-    return replace(judgement, seen=(*judgement.seen, Seen(found.fact, found.shape, runs)))
+    tie = other or found[0]
+    lines = f"line {tie.ahead.span.line} and line {tie.behind.span.line}"
+    if other is not None:
+        why = f"{lines}, of different agents, use {tie.what}: whether the skew changes what is read there is not known"
+    else:
+        why = (
+            f"{lines} use {tie.what} and change their order: what is read there is not known for all values ({unknown})"
+        )
+    return replace(judgement, undecided=why, span=tie.ahead.span)
 
 
 def _order(kernel: ir.Kernel, skewed: Skewed, notes: tuple[Fact, ...], deadline: float) -> Judgement:

@@ -1,0 +1,295 @@
+"""Which operations of a skewed loop meet in memory and are taken out of their order?
+
+The skew follows values only.  Two operations of different halves are tied through memory, which it does not see, if
+they use the same bytes of a buffer or the same place of a tensor, and one of them writes there.  A pair counts if some
+two executions of it change places; where slots and coordinates follow from the loop variable, that is known exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from fencepost import ir
+from fencepost.defuse import Flows, names, stored
+from fencepost.model.memory import Layout, lay_out
+from fencepost.model.program import Compiled
+from fencepost.model.program import constant as value_of
+from fencepost.passes.skew import LoopOutcome
+from fencepost.rewrite import constant
+
+_EXACT = 500_000  # pairs of executions of one loop that are looked at one by one
+
+Coordinates = tuple[int, ...] | None
+"""Where in a tensor; None where that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Two operations that meet in memory.
+
+    `what` names the memory.  `ahead` is an operation of the produce half, `behind` one of the consume half.  `agents`:
+    the other one is of another agent (`behind` then belongs to that one), so that no order of one agent decides.
+    """
+
+    what: str
+    ahead: ir.Stmt
+    behind: ir.Stmt
+    agents: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """One access of one operation: the classes of bytes of a buffer, or the tensors that it may concern, and where."""
+
+    what: str
+    stmt: ir.Stmt
+    write: bool
+    cells: frozenset[int] = frozenset()
+    tensors: frozenset[str] = frozenset()
+    at: Coordinates = None
+
+    def meets(self, other: _Touch) -> bool:
+        if not (self.write or other.write):
+            return False
+        if self.cells & other.cells:
+            return True
+        return bool(self.tensors & other.tensors) and may_meet(self.at, other.at)
+
+
+def may_meet(one: Coordinates, other: Coordinates) -> bool:
+    """Whether two places of one tensor may be the same: equal coordinates, or not known of one of them."""
+    return not one or not other or len(one) != len(other) or one == other
+
+
+def ties(compiled: Compiled, loops: Iterable[LoopOutcome]) -> Iterator[Tie]:
+    """The pairs of every skewed loop, one for each two operations.
+
+    Args:
+        compiled: the kernel as written.
+        loops: what became of its loops.
+    """
+    skewed = [outcome for outcome in loops if outcome.action == "skewed"]
+    if not skewed:
+        return
+    layout = lay_out(compiled)
+    cores = {core: _Core(compiled, layout, core, skewed) for core in ("cube", "vector")}
+    everywhere = {core: [t for stmt in cores[core].body for t in cores[core].touches(stmt, {})] for core in cores}
+    for outcome in skewed:
+        mine = "vector" if outcome.core == "vector" else "cube"
+        loop = _Loop(cores[mine], outcome)
+        yield from loop.ties()
+        if outcome.core is not None:
+            yield from loop.foreign(everywhere["cube" if mine == "vector" else "vector"])
+            if mine == "vector":
+                yield from loop.foreign(t for t in everywhere[mine] if cores[mine].common(t))
+
+
+class _Core:
+    """The memory that the operations of one core use."""
+
+    def __init__(self, compiled: Compiled, layout: Layout, core: str, loops: Iterable[LoopOutcome]) -> None:
+        self.compiled, self.layout = compiled, layout
+        kernel = compiled.kernel
+        self.buffers = {b.name: b for b in kernel.buffers}
+        self.flows = Flows(self.buffers)
+        self.body = [
+            stmt
+            for item in kernel.body
+            for stmt in (item.body if isinstance(item, ir.Section) and item.core == core else (item,))
+            if not isinstance(stmt, ir.Section)
+        ]
+        self.constants: dict[str, int] = {}
+        for name, value in compiled.scalars.items():
+            found = constant(value, self.constants)
+            if found is not None:
+                self.constants[name] = found
+        inner = [stmt for outcome in loops for stmt in outcome.body]  # with names that the text does not have
+        self._stored: dict[ir.Span, set[str]] = {}
+        self._written: set[str] = set()  # tensors that a store only names as what it writes
+        for node in (n for stmt in self.body for n in ir.walk(stmt)):
+            if isinstance(node, ir.DataOp) and (place := stored(node)) is not None:
+                self._stored.setdefault(node.span, set()).add(place.name)
+                if any(place is access for access in node.writes):
+                    self._written.add(place.name)
+        self._derived: set[str] = set()
+        self._sources = self._definitions([*self.body, *inner])
+        self._outer = self.flows.of_all(self.body).exposed
+        self._roots: dict[str, tuple[frozenset[str], bool]] = {}
+
+    def _definitions(self, body: Iterable[ir.Stmt]) -> dict[str, set[str]]:
+        """For every name what it may be the next state, a part or a copy of; nothing for what is loaded or popped."""
+        found: dict[str, set[str]] = {}
+        for node in (n for stmt in body for n in ir.walk(stmt)):
+            match node:
+                case ir.DataOp(op=op, writes=writes, reads=reads):
+                    place = stored(node)
+                    sources = {a.name for a in reads if a.name not in self.buffers}
+                    if op.startswith("load"):
+                        sources = set()
+                    elif place is not None:
+                        sources = {place.name}
+                    for access in writes:
+                        if access.name not in self.buffers:
+                            found.setdefault(access.name, set()).update(sources)
+                            if sources and place is None and op != "copy":
+                                self._derived.add(access.name)
+                case ir.Assign(name=name, value=value) | ir.Bind(name=name, value=value):
+                    found.setdefault(name, set()).update(names(value))
+                case ir.Pop(value=name):
+                    found.setdefault(name, set())
+                case _:
+                    pass
+        return found
+
+    def roots(self, name: str) -> tuple[frozenset[str], bool]:
+        """The tensors that a name may stand for or for a part of, and whether for a whole one."""
+        known = self._roots.get(name)
+        if known is None:
+            seen: set[str] = set()
+            stack = [name]
+            while stack:
+                current = stack.pop()
+                if current not in seen:
+                    seen.add(current)
+                    stack.extend(self._sources.get(current, ()))
+            inputs = (n for n in seen if n not in self._sources or n in self._outer or n in self._written)
+            known = self._roots[name] = frozenset(inputs), not seen & self._derived
+        return known
+
+    def common(self, touch: _Touch) -> bool:
+        """Whether another sub-core may use the place of an access; of a tensor, only if places depend on `sub`."""
+        if touch.tensors:
+            return any(isinstance(n, ir.Name) and n.id == "sub" for stmt in self.body for n in ir.walk(stmt))
+        return self.buffers[touch.what].space == "GM" or self.buffers[touch.what].shared
+
+    def touches(self, stmt: ir.Stmt, known: Mapping[str, int]) -> Iterator[_Touch]:
+        """The accesses of a statement and of those inside it, where the names in `known` have these values."""
+        for node in ir.walk(stmt):
+            if isinstance(node, ir.Push) and node.value in self.buffers:
+                yield _Touch(node.value, node, False, self._cells(ir.Access(node.value), known, whole=True))
+            if not isinstance(node, ir.DataOp) or self._names_only(node):
+                continue
+            place = stored(node)
+            found = [constant(e, known) for e in node.at]
+            where = None if None in found else tuple(v for v in found if v is not None)
+            for position, access in enumerate((*node.writes, *node.reads)):
+                write = position < len(node.writes)
+                if access.name in self.buffers:
+                    yield _Touch(access.name, node, write, self._cells(access, known))
+                elif access is place or not write:
+                    tensors, direct = self.roots(access.name)
+                    if write:  # a copy of a store that only names its tensor has another name for it
+                        tensors |= self._stored.get(node.span, set())
+                    if tensors:
+                        at = where if direct else None
+                        yield _Touch(min(tensors), node, access is place, frozenset(), tensors, at)
+
+    def _names_only(self, stmt: ir.DataOp) -> bool:
+        """Whether an operation gives a second name to a value and touches no memory."""
+        return stmt.op == "copy" and not any(a.name in self.buffers for a in (*stmt.writes, *stmt.reads))
+
+    def _cells(self, access: ir.Access, known: Mapping[str, int], whole: bool = False) -> frozenset[int]:
+        depth = self.layout.depths[access.name]
+        slot = 0 if access.index is None else constant(access.index, known)
+        slots: Iterable[int] = range(depth) if whole or slot is None or not 0 <= slot < depth else (slot,)
+        part, parts = 0, 1
+        if access.part is not None and access.parts is not None:
+            given = constant(access.part, known)
+            if given is not None:
+                part, parts = given, value_of(access.parts, self.compiled.scalars, "parts")
+        found: set[int] = set()
+        for s in slots:
+            view = (access.name, s, part, parts)
+            found.update(self.layout.views[view if view in self.layout.views else (access.name, s, 0, 1)])
+        return frozenset(found)
+
+
+@dataclass(slots=True)
+class _Loop:
+    """The accesses of one skewed loop, by statement of its body."""
+
+    core: _Core
+    outcome: LoopOutcome
+    halves: tuple[Collection[int], Collection[int]] = field(init=False)
+    anywhere: list[list[_Touch]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        halves = self.outcome.halves
+        assert halves is not None
+        self.halves = halves.produce, halves.consume
+        self.anywhere = [self._joined(i) for i in range(len(self.outcome.body))]
+
+    def _joined(self, index: int) -> list[_Touch]:
+        """The accesses of a statement in an iteration of which nothing is known."""
+        may = self.core.flows.of_all(self.outcome.body).may | {self.outcome.loop.var}
+        known = {name: value for name, value in self.core.constants.items() if name not in may}
+        return list(self.core.touches(self.outcome.body[index], known))
+
+    def ties(self) -> Iterator[Tie]:
+        """Pairs of this loop's own operations that change places."""
+        halves = ([i for i in half if self.anywhere[i]] for half in self.halves)
+        pairs = [
+            (i, j) for i, j in product(*halves) if any(a.meets(b) for a in self.anywhere[i] for b in self.anywhere[j])
+        ]
+        if not pairs:
+            return
+        schedule = self.outcome.schedule
+        assert schedule is not None
+        exact: list[list[list[_Touch]]] | None = None
+        sizes = sum(len(self.anywhere[i]) * len(self.anywhere[j]) for i, j in pairs)
+        if schedule.trip * 2 * schedule.depth * sizes <= _EXACT:
+            exact = [self._iteration(schedule.start + k * schedule.step) for k in range(schedule.trip)]
+        for i, j in pairs:
+            yield from self._changed(i, j, exact)
+
+    def _changed(self, i: int, j: int, exact: list[list[list[_Touch]]] | None) -> Iterator[Tie]:
+        """The pairs of operations of statement i (ahead) and statement j (behind) that meet and change places."""
+        schedule = self.outcome.schedule
+        assert schedule is not None
+        found: dict[tuple[int, int], Tie] = {}
+        if exact is None:
+            candidates = [(self.anywhere[i], self.anywhere[j])]
+        else:
+            # As written, execution k of j comes first; produce halves of group g run before consume halves of g - 1.
+            candidates = [
+                (exact[later][i], exact[k][j])
+                for later in range(schedule.trip)
+                for k in range(max(0, (later // schedule.depth - 1) * schedule.depth), later + (j < i))
+            ]
+        for ahead, behind in candidates:
+            for a, b in product(ahead, behind):
+                if a.meets(b):
+                    found.setdefault((id(a.stmt), id(b.stmt)), Tie(a.what, a.stmt, b.stmt))
+        yield from found.values()
+
+    def _iteration(self, value: int) -> list[list[_Touch]]:
+        """The accesses of every statement in the iteration in which the loop variable has this value."""
+        body = self.outcome.body
+        assigned = self.core.flows.of_all(body).may
+        known = {name: v for name, v in self.core.constants.items() if name not in assigned}
+        known[self.outcome.loop.var] = value
+        found: list[list[_Touch]] = []
+        for stmt in body:
+            may = self.core.flows.of(stmt).may
+            inside = {n: v for n, v in known.items() if n not in may} if may else known
+            found.append(list(self.core.touches(stmt, inside)))
+            result = constant(stmt.value, known) if isinstance(stmt, ir.Assign) else None
+            known = dict(inside)
+            if isinstance(stmt, ir.Assign) and result is not None:
+                known[stmt.name] = result
+        return found
+
+    def foreign(self, others: Iterable[_Touch]) -> Iterator[Tie]:
+        """Operations of this loop that read what another agent writes, or write what it reads."""
+        found: dict[int, Tie] = {}
+        mine = [touch for half in self.halves for i in half for touch in self.anywhere[i]]
+        for other in others:
+            for touch in mine:
+                if touch.write != other.write and touch.meets(other):
+                    found.setdefault(id(touch.stmt), Tie(touch.what, touch.stmt, other.stmt, agents=True))
+        yield from found.values()
+
+
+__all__ = ["Coordinates", "Tie", "may_meet", "ties"]
