@@ -11,6 +11,7 @@ from fencepost.findings import Row
 from fencepost.frontends.kir import read
 from fencepost.model.inputs import units
 from fencepost.model.program import compile_kernel
+from fencepost.model.shapes import unequal_fillings
 from fencepost.search import Outcome, Search
 
 
@@ -387,3 +388,22 @@ kernel k(n, m):
             wait_cross_core 0 @ V
 """
     assert search(text).run().facts, condition
+
+
+def test_functions_that_grow_at_different_rates_are_tried_further() -> None:
+    text = """
+        kernel rates(m):
+            assume m >= 1
+            section cube:
+                for t in range(work(0), work(1)):
+                    set_cross_core 0 @ FIX
+                    if t - work(0) >= 2 and length(1) - length(0) == 1 and length(2) - length(1) == 1:
+                        set_cross_core 0 @ FIX
+            section vector:
+                for t in range(work(0), work(1)):
+                    wait_cross_core 0 @ V
+    """
+    found = search(text)
+    tables = [shape.table() for shape in (found.shapes.at((1,), f) for f in unequal_fillings(found.compiled))]
+    assert {(t("length", (2,)), t("work", (1,))) for t in tables} == {(2, 2), (2, 3), (4, 1), (4, 3), (6, 1), (6, 2)}
+    assert found.further().facts

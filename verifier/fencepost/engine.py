@@ -24,6 +24,7 @@ from fencepost.options import CheckOptions
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_expr
 from fencepost.prove.explorer import ROWS
+from fencepost.prove.order import Fault
 from fencepost.prover import Proof
 from fencepost.refutation import Refutation, finding, refutation
 from fencepost.row_result import RowResult
@@ -181,7 +182,7 @@ def _decide(
             proof = prover.prove(compiled, open_rows, until)
         before = len(search.seen)
         _replay(search, proof)
-        if proof.suspected & {*open_rows}:
+        if proof.suspected & {*open_rows} or _untold(proof, refuted):
             search.further()
         if len(search.seen) > before:
             outcome = search.outcome()
@@ -220,6 +221,12 @@ def _assured(compiled: Compiled, rows: Sequence[Row], proof: Proof, deadline: fl
         proof.reasons.update(dict.fromkeys(rows, "it was not found out whether any values satisfy the assumes"))
 
 
+def _untold(proof: Proof, refuted: Refutation) -> list[Fault]:
+    """The faults that a complete exploration came upon at places of which no finding tells."""
+    told = {place for found in refuted.findings for place in (found.span, *(note.span for note in found.related))}
+    return [fault for fault in proof.doubts if not told & {*fault} and any(isinstance(p, ir.Span) for p in fault)]
+
+
 def _needed(
     row: Row, relies: Mapping[Row, frozenset[Row]], rows: Sequence[Row], proof: Proof, refuted: Refutation
 ) -> list[Row]:
@@ -231,12 +238,7 @@ def _needed(
     if row is not Row.BOUNDARY:
         needed = relies.get(row, frozenset())
         return [r for r in rows if r in needed and r not in proof.proved and r not in proof.between]
-    told = {place for found in refuted.findings for place in (found.span, *(note.span for note in found.related))}
-    doubted = set[Row]()
-    for fault in proof.doubts:
-        places = {part for part in fault if isinstance(part, ir.Span)}
-        if places and not places & told:
-            doubted.update(ROWS.get(str(fault[0]), rows))
+    doubted = {r for fault in _untold(proof, refuted) for r in ROWS.get(str(fault[0]), rows)}
     return [
         r
         for r in rows

@@ -30,7 +30,18 @@ from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import Point
 from fencepost.model.inputs import units
 from fencepost.model.program import Compiled, ModelError, compile_kernel
-from fencepost.model.shapes import AXIS, FILLINGS, Filling, Shape, Shapes, allowed, candidates, smaller, uses_functions
+from fencepost.model.shapes import (
+    AXIS,
+    FILLINGS,
+    Filling,
+    Shape,
+    Shapes,
+    allowed,
+    candidates,
+    smaller,
+    unequal_fillings,
+    uses_functions,
+)
 from fencepost.neighbours import longer, nearest, reductions, samples, scaled, tails
 from fencepost.outcome import Kind, Outcome, Seen
 
@@ -120,17 +131,25 @@ class Search:
         return self.outcome()
 
     def further(self) -> Outcome:
-        """Run shapes of one to three units per parameter, unequal ones too: for faults that a proof came upon."""
+        """Run shapes of one to three units per parameter, unequal ones too, also of functions: for faults that a proof
+        came upon.
+        """
         axes = [
             [nearest(self.compiled, p, k * self.units[p][0]) for k in _UNITS] if p in self.units else [None]
             for p in self.compiled.parameters
         ]
-        if not self.too_long and 1 < sum(len(axis) > 1 for axis in axes) <= _UNEQUAL:
-            rest = [nearest(self.compiled, p, 0 if p == "block" else 1) for p in self.compiled.parameters]
+        moving = sum(len(axis) > 1 for axis in axes)
+        fillings = unequal_fillings(self.compiled)
+        if not self.too_long and moving <= _UNEQUAL and (moving > 1 or fillings):
+            names = self.compiled.parameters
+            rests = [[nearest(self.compiled, p, 0 if p == "block" else k) for p in names] for k in (0, 1)]
             rows = [
-                tuple(r if v is None else v for v, r in zip(values, rest, strict=True)) for values in product(*axes)
+                tuple(r if v is None else v for v, r in zip(values, rest, strict=True))
+                for rest in rests[0 if fillings else 1 :]
+                for values in product(*axes)
             ]
-            self._run(sorted(dict.fromkeys(rows), key=_size), FILLINGS, self.spent["search"] + _SEARCH, patient=False)
+            ordered = sorted(dict.fromkeys(rows), key=_size)
+            self._run(ordered, (*FILLINGS, *fillings), self.spent["search"] + _SEARCH, patient=False)
         return self.outcome()
 
     def run(self) -> Outcome:

@@ -13,9 +13,10 @@ Point = tuple[str, tuple[int, ...]]
 class FunctionTable:
     """One arbitrary but fixed integer per function and arguments, the same on every agent.
 
-    `values` fixes single points.  Other points take `default` and `slope` times the sum of the arguments, or with
-    `seed` a repeatable pseudo-random integer from `low..high`.  A function in `units` counts in units: 1 is one value
-    of the first unit, 2 one of the second.  `used` records every point that was read, in first-use order.
+    `values` fixes single points.  Other points take `default` and `slope` times the sum of the arguments (functions in
+    `slopes` that slope), or with `seed` a repeatable pseudo-random integer from `low..high`.  A function in `units`
+    counts in units: 1 is one value of the first unit, 2 one of the second.  `used` records every point that was read,
+    in first-use order.
     """
 
     values: Mapping[Point, int] = field(default_factory=dict)
@@ -24,6 +25,7 @@ class FunctionTable:
     low: int = -1
     high: int = 4
     slope: int = 0
+    slopes: Mapping[str, int] = field(default_factory=dict)
     units: Mapping[str, int] = field(default_factory=dict)
     used: dict[Point, int] = field(default_factory=dict)
 
@@ -35,7 +37,7 @@ class FunctionTable:
                 found = self.values[point]
             else:
                 if self.seed is None:
-                    found = self.default + self.slope * sum(arguments)
+                    found = self.default + self.slopes.get(name, self.slope) * sum(arguments)
                 else:
                     found = Random(f"{self.seed} {name} {arguments}").randint(self.low, self.high)
                 if found > 1 and name in self.units:

@@ -22,6 +22,7 @@ _SUMS = {1: AXIS, 2: 14, 3: 9, 4: 6, 5: 4}
 _MANY = 10  # parameters beyond which only sums up to 2 are tried
 _COMBINED = 81  # combinations of the other parameters along one axis
 _ALL = 6_000  # values below a failing one that are looked through
+_FUNCTIONS = 3  # unknown functions that may grow at different rates
 _FEW = 8  # small values of a parameter, where not all can be looked through
 
 
@@ -29,7 +30,8 @@ _FEW = 8  # small values of a parameter, where not all can be looked through
 class Shape:
     """Parameter values in the order of `Compiled.parameters`, and how unknown functions are filled in.
 
-    `functions` fixes single points; the others follow `default`, `seed`, `slope` and `units` (see `FunctionTable`).
+    `functions` fixes single points; the others follow `default`, `seed`, `slope`, `slopes` and `units` (see
+    `FunctionTable`).
     """
 
     values: tuple[int, ...]
@@ -38,9 +40,17 @@ class Shape:
     functions: tuple[tuple[Point, int], ...] = ()
     slope: int = 0
     units: tuple[tuple[str, int], ...] = ()
+    slopes: tuple[tuple[str, int], ...] = ()
 
     def table(self) -> FunctionTable:
-        return FunctionTable(dict(self.functions), self.default, self.seed, slope=self.slope, units=dict(self.units))
+        return FunctionTable(
+            dict(self.functions),
+            self.default,
+            self.seed,
+            slope=self.slope,
+            slopes=dict(self.slopes),
+            units=dict(self.units),
+        )
 
     @property
     def size(self) -> tuple[int, tuple[int, ...]]:
@@ -50,11 +60,12 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """How unknown functions are filled in: a default and a slope, or a seed."""
+    """How unknown functions are filled in: a default and a slope (or one for each function), or a seed."""
 
     default: int = 0
     slope: int = 0
     seed: int | None = None
+    slopes: tuple[tuple[str, int], ...] = ()
 
 
 FILLINGS: tuple[Filling, ...] = (
@@ -73,7 +84,19 @@ class Shapes:
 
     def at(self, values: tuple[int, ...], filling: Filling) -> Shape:
         """One shape."""
-        return Shape(values, filling.default, filling.seed, slope=filling.slope, units=self._units)
+        return Shape(
+            values, filling.default, filling.seed, slope=filling.slope, units=self._units, slopes=filling.slopes
+        )
+
+
+def unequal_fillings(compiled: Compiled) -> tuple[Filling, ...]:
+    """Fillings in which functions grow at different rates; none if there are too many functions, or one only."""
+    calls = (n for n in ir.walk(compiled.kernel) if isinstance(n, ir.Call) and n.function not in ir.INTERPRETED)
+    names = sorted({call.function for call in calls})
+    if not 1 < len(names) <= _FUNCTIONS:
+        return ()
+    rates = (r for r in product((1, 2, 3), repeat=len(names)) if len({*r}) > 1)
+    return tuple(Filling(slopes=tuple(zip(names, r, strict=True))) for r in rates)
 
 
 def uses_functions(kernel: ir.Kernel) -> bool:
