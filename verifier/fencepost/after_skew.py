@@ -102,24 +102,23 @@ def judge(kernel: ir.Kernel, deadline: float) -> Judgement:
         *(fact for outcome in skewed.loops for fact in moved(outcome)),
     )
     judgement = _order(kernel, skewed, notes, deadline)
-    found = list(ties(compile_kernel(kernel), skewed.loops))
-    return _memory(kernel, judgement, found, deadline) if found else judgement
+    own, other = ties(compile_kernel(kernel), skewed.loops)
+    tie = other or own
+    return judgement if tie is None else _memory(kernel, judgement, tie, deadline)
 
 
-def _memory(kernel: ir.Kernel, judgement: Judgement, found: list[Tie], deadline: float) -> Judgement:
-    """Whether operations that meet in memory and change their order still read the same."""
+def _memory(kernel: ir.Kernel, judgement: Judgement, tie: Tie, deadline: float) -> Judgement:
+    """Whether operations that meet in memory, as those of `tie` do, and change their order still read the same."""
     difference, unknown = stale(kernel, deadline)
     if difference is not None:
         compiled = compile_kernel(judgement.skewed.kernel)
         values = dict(zip(compiled.parameters, difference.shape.values, strict=True))
         runs = [run(compiled, values, difference.shape.table(), limit=_LIMIT)]
         return replace(judgement, seen=(*judgement.seen, Seen(difference.fact, difference.shape, runs)))
-    other = next((tie for tie in found if tie.agents), None)
-    if judgement.undecided is not None or not (unknown or other):
+    if judgement.undecided is not None or not (unknown or tie.agents):
         return judgement
-    tie = other or found[0]
     lines = f"line {tie.ahead.span.line} and line {tie.behind.span.line}"
-    if other is not None:
+    if tie.agents:
         why = f"{lines}, of different agents, use {tie.what}: whether the skew changes what is read there is not known"
     else:
         why = (

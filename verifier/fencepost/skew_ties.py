@@ -50,6 +50,10 @@ class _Touch:
     tensors: frozenset[str] = frozenset()
     at: Coordinates = None
 
+    @property
+    def places(self) -> list[int | str]:
+        return [*self.cells, *self.tensors]
+
     def meets(self, other: _Touch) -> bool:
         if not (self.write or other.write):
             return False
@@ -63,8 +67,8 @@ def may_meet(one: Coordinates, other: Coordinates) -> bool:
     return not one or not other or len(one) != len(other) or one == other
 
 
-def ties(compiled: Compiled, loops: Iterable[LoopOutcome]) -> Iterator[Tie]:
-    """The pairs of every skewed loop, one for each two operations.
+def ties(compiled: Compiled, loops: Iterable[LoopOutcome]) -> tuple[Tie | None, Tie | None]:
+    """The first pair within a skewed loop, and the first operation of one that meets one of another agent.
 
     Args:
         compiled: the kernel as written.
@@ -72,18 +76,41 @@ def ties(compiled: Compiled, loops: Iterable[LoopOutcome]) -> Iterator[Tie]:
     """
     skewed = [outcome for outcome in loops if outcome.action == "skewed"]
     if not skewed:
-        return
+        return None, None
     layout = lay_out(compiled)
     cores = {core: _Core(compiled, layout, core, skewed) for core in ("cube", "vector")}
-    everywhere = {core: [t for stmt in cores[core].body for t in cores[core].touches(stmt, {})] for core in cores}
-    for outcome in skewed:
-        mine = "vector" if outcome.core == "vector" else "cube"
-        loop = _Loop(cores[mine], outcome)
-        yield from loop.ties()
-        if outcome.core is not None:
-            yield from loop.foreign(everywhere["cube" if mine == "vector" else "vector"])
-            if mine == "vector":
-                yield from loop.foreign(t for t in everywhere[mine] if cores[mine].common(t))
+    found = [_Loop(cores["vector" if outcome.core == "vector" else "cube"], outcome) for outcome in skewed]
+    own = next((tie for loop in found for tie in loop.ties()), None)
+    return own, next((tie for tie in _foreign(cores, found)), None)
+
+
+def _foreign(cores: Mapping[str, _Core], loops: Iterable[_Loop]) -> Iterator[Tie]:
+    """Operations of skewed loops that meet operations of another agent."""
+    used = {name: _Places(t for stmt in core.body for t in core.touches(stmt, {})) for name, core in cores.items()}
+    for loop in loops:
+        mine = "vector" if loop.core is cores["vector"] else "cube"
+        for touch in loop.touches():
+            for other in used["cube" if mine == "vector" else "vector"].around(touch):
+                yield Tie(touch.what, touch.stmt, other.stmt, agents=True)
+            if mine == "vector" and loop.core.common(touch):  # both sub-cores run this; two writes are a race anyway
+                for other in used[mine].around(touch):
+                    if touch.write != other.write:
+                        yield Tie(touch.what, touch.stmt, other.stmt, agents=True)
+
+
+class _Places:
+    """Accesses, to be found by where they are."""
+
+    def __init__(self, touches: Iterable[_Touch]) -> None:
+        self._known: dict[int | str, list[_Touch]] = {}
+        for touch in touches:
+            for place in touch.places:
+                self._known.setdefault(place, []).append(touch)
+
+    def around(self, touch: _Touch) -> Iterator[_Touch]:
+        """The accesses that meet another one; some of them more than once."""
+        for place in touch.places:
+            yield from (other for other in self._known.get(place, ()) if touch.meets(other))
 
 
 class _Core:
@@ -115,6 +142,8 @@ class _Core:
                     self._written.add(place.name)
         self._derived: set[str] = set()
         self._sources = self._definitions([*self.body, *inner])
+        nodes = (n for stmt in self.body for n in ir.walk(stmt))
+        self._by_lane = any(isinstance(n, ir.Name) and n.id == "sub" for n in nodes)
         self._outer = self.flows.of_all(self.body).exposed
         self._roots: dict[str, tuple[frozenset[str], bool]] = {}
 
@@ -161,7 +190,7 @@ class _Core:
     def common(self, touch: _Touch) -> bool:
         """Whether another sub-core may use the place of an access; of a tensor, only if places depend on `sub`."""
         if touch.tensors:
-            return any(isinstance(n, ir.Name) and n.id == "sub" for stmt in self.body for n in ir.walk(stmt))
+            return self._by_lane
         return self.buffers[touch.what].space == "GM" or self.buffers[touch.what].shared
 
     def touches(self, stmt: ir.Stmt, known: Mapping[str, int]) -> Iterator[_Touch]:
@@ -213,19 +242,19 @@ class _Loop:
     core: _Core
     outcome: LoopOutcome
     halves: tuple[Collection[int], Collection[int]] = field(init=False)
+    outside: dict[str, int] = field(init=False)
     anywhere: list[list[_Touch]] = field(init=False)
 
     def __post_init__(self) -> None:
         halves = self.outcome.halves
         assert halves is not None
         self.halves = halves.produce, halves.consume
-        self.anywhere = [self._joined(i) for i in range(len(self.outcome.body))]
+        assigned = self.core.flows.of_all(self.outcome.body).may | {self.outcome.loop.var}
+        self.outside = {name: value for name, value in self.core.constants.items() if name not in assigned}
+        self.anywhere = [list(self.core.touches(stmt, self.outside)) for stmt in self.outcome.body]
 
-    def _joined(self, index: int) -> list[_Touch]:
-        """The accesses of a statement in an iteration of which nothing is known."""
-        may = self.core.flows.of_all(self.outcome.body).may | {self.outcome.loop.var}
-        known = {name: value for name, value in self.core.constants.items() if name not in may}
-        return list(self.core.touches(self.outcome.body[index], known))
+    def touches(self) -> Iterator[_Touch]:
+        return (touch for half in self.halves for i in half for touch in self.anywhere[i])
 
     def ties(self) -> Iterator[Tie]:
         """Pairs of this loop's own operations that change places."""
@@ -237,9 +266,9 @@ class _Loop:
             return
         schedule = self.outcome.schedule
         assert schedule is not None
-        exact: list[list[list[_Touch]]] | None = None
         sizes = sum(len(self.anywhere[i]) * len(self.anywhere[j]) for i, j in pairs)
-        if schedule.trip * 2 * schedule.depth * sizes <= _EXACT:
+        exact: list[list[list[_Touch]]] | None = None
+        if schedule.trip * max(2 * schedule.depth * sizes, len(self.anywhere)) <= _EXACT:
             exact = [self._iteration(schedule.start + k * schedule.step) for k in range(schedule.trip)]
         for i, j in pairs:
             yield from self._changed(i, j, exact)
@@ -248,30 +277,24 @@ class _Loop:
         """The pairs of operations of statement i (ahead) and statement j (behind) that meet and change places."""
         schedule = self.outcome.schedule
         assert schedule is not None
-        found: dict[tuple[int, int], Tie] = {}
-        if exact is None:
-            candidates = [(self.anywhere[i], self.anywhere[j])]
-        else:
+        candidates: Iterable[tuple[list[_Touch], list[_Touch]]] = ((self.anywhere[i], self.anywhere[j]),)
+        if exact is not None:
             # As written, execution k of j comes first; produce halves of group g run before consume halves of g - 1.
-            candidates = [
+            candidates = (
                 (exact[later][i], exact[k][j])
                 for later in range(schedule.trip)
                 for k in range(max(0, (later // schedule.depth - 1) * schedule.depth), later + (j < i))
-            ]
+            )
         for ahead, behind in candidates:
             for a, b in product(ahead, behind):
                 if a.meets(b):
-                    found.setdefault((id(a.stmt), id(b.stmt)), Tie(a.what, a.stmt, b.stmt))
-        yield from found.values()
+                    yield Tie(a.what, a.stmt, b.stmt)
 
     def _iteration(self, value: int) -> list[list[_Touch]]:
         """The accesses of every statement in the iteration in which the loop variable has this value."""
-        body = self.outcome.body
-        assigned = self.core.flows.of_all(body).may
-        known = {name: v for name, v in self.core.constants.items() if name not in assigned}
-        known[self.outcome.loop.var] = value
+        known = {**self.outside, self.outcome.loop.var: value}
         found: list[list[_Touch]] = []
-        for stmt in body:
+        for stmt in self.outcome.body:
             may = self.core.flows.of(stmt).may
             inside = {n: v for n, v in known.items() if n not in may} if may else known
             found.append(list(self.core.touches(stmt, inside)))
@@ -280,16 +303,6 @@ class _Loop:
             if isinstance(stmt, ir.Assign) and result is not None:
                 known[stmt.name] = result
         return found
-
-    def foreign(self, others: Iterable[_Touch]) -> Iterator[Tie]:
-        """Operations of this loop that read what another agent writes, or write what it reads."""
-        found: dict[int, Tie] = {}
-        mine = [touch for half in self.halves for i in half for touch in self.anywhere[i]]
-        for other in others:
-            for touch in mine:
-                if touch.write != other.write and touch.meets(other):
-                    found.setdefault(id(touch.stmt), Tie(touch.what, touch.stmt, other.stmt, agents=True))
-        yield from found.values()
 
 
 __all__ = ["Coordinates", "Tie", "may_meet", "ties"]

@@ -159,8 +159,8 @@ class _Comparison:
             fact = last_store(pasts[0].get(agent, {}), pasts[1].get(agent, {}))
             if fact is not None:
                 return [fact], ""
-        if was.counts != now.counts:
-            return [], "not the same number of messages"
+        if was.counts != now.counts or _lanes(self.before) != _lanes(self.after):
+            return [], "not the same fifos or the same number of messages"
         for agent in agents:
             before, after = pasts[0].get(agent, {}), pasts[1].get(agent, {})
             for tensor in sorted(before.keys() | after.keys()):
