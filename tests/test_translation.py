@@ -252,6 +252,16 @@ def test_memory(declared: str, before: str, after: str, seen: bool) -> None:
     assert compared(one, whole(before, declared)).proved
 
 
+def test_a_second_name_for_memory_is_no_difference() -> None:
+    """What is read under one name was written under the other: followed by name, it looks like something else."""
+    declared = "buffer a in Vec at 0 size 64\nbuffer b in Vec at 0 size 64"
+    body = "load b <- q @ V\nload a <- q0 @ V\nstore o <- {}, out @ V at (0)"
+    result = compared(whole(body.format("a"), declared), whole(body.format("b"), declared))
+    assert not result.proved
+    assert not result.seen
+    assert "share memory" in result.evidence
+
+
 def test_memory_that_both_cores_use() -> None:
     cube = "load x <- q @ M\nstore o <- x, g @ FIX at (0)"
     vector = "load y <- g @ V at (0)\nstore p <- y, out @ MTE3 at (0)"

@@ -130,34 +130,30 @@ def shared_tensors(agents: Mapping[str, Past]) -> Iterator[str]:
 
 
 def unfollowed(compiled: Compiled) -> str:
-    """Why the values of a run may not be what the names in it say; "" if they are.
+    """Why equal values of a run may still not be the same kernel; "" if they are.
 
     That is where memory has several names or several users: buffers that share bytes, a buffer that one core writes
     and the other one uses, a buffer that outlives the agent, a message that is a buffer.
     """
-    users: dict[str, set[tuple[str, bool]]] = defaultdict(set)
-    shares: dict[str, set[int]] = defaultdict(set)
     buffers = {b.name: b for b in compiled.kernel.buffers}
     for program in compiled.programs:
-        core = "cube" if program.agent == "aic" else "vector"
         for stmt in program.sites:
             if isinstance(stmt, ir.Push | ir.Pop | ir.Free) and stmt.value in buffers:
                 return f"the buffer {stmt.value} is a message"
-            if not isinstance(stmt, ir.DataOp):
-                continue
-            for position, access in enumerate((*stmt.writes, *stmt.reads)):
-                if access.name in buffers:
-                    users[access.name].add((core, position < len(stmt.writes)))
-                    whole = access.parts is None
-                    parts = 1 if access.parts is None else constant(access.parts, compiled.scalars, "parts")
-                    shares[access.name].add(0 if whole else parts)
-    for name, seen in users.items():
-        written = any(write for _, write in seen)
+    for name, uses in _users(compiled).items():
+        written = any(write for _, write, _ in uses)
         if written and (buffers[name].space == "GM" or buffers[name].shared):
             return f"the buffer {name} may be seen by others"
-        if written and len({core for core, _ in seen}) > 1:
+        if written and len({core for core, _, _ in uses}) > 1:
             return f"both cores use the buffer {name}"
-        if written and len(shares[name]) > 1:
+    return aliased(compiled)
+
+
+def aliased(compiled: Compiled) -> str:
+    """Which memory has several names, so that values that are followed by name can be wrong; "" if none has."""
+    users = _users(compiled)
+    for name, uses in users.items():
+        if any(write for _, write, _ in uses) and len({parts for _, _, parts in uses}) > 1:
             return f"the buffer {name} is used in parts and as a whole"
     layout = lay_out(compiled)
     covered: dict[int, tuple[str, int]] = {}
@@ -170,4 +166,19 @@ def unfollowed(compiled: Compiled) -> str:
     return ""
 
 
-__all__ = ["Past", "Use", "last_store", "past", "same_past", "shared_tensors", "unfollowed"]
+def _users(compiled: Compiled) -> dict[str, set[tuple[str, bool, int]]]:
+    """For every buffer that is used: by which core, whether written, and in how many parts (0: as a whole)."""
+    found: dict[str, set[tuple[str, bool, int]]] = defaultdict(set)
+    for program in compiled.programs:
+        core = "cube" if program.agent == "aic" else "vector"
+        for stmt in program.sites:
+            if not isinstance(stmt, ir.DataOp):
+                continue
+            for position, access in enumerate((*stmt.writes, *stmt.reads)):
+                if access.name in compiled.depths:
+                    parts = 0 if access.parts is None else constant(access.parts, compiled.scalars, "parts")
+                    found[access.name].add((core, position < len(stmt.writes), parts))
+    return found
+
+
+__all__ = ["Past", "Use", "aliased", "last_store", "past", "same_past", "shared_tensors", "unfollowed"]

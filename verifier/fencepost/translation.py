@@ -18,7 +18,7 @@ from fencepost import ir
 from fencepost.after_skew import judge
 from fencepost.facts import Fact
 from fencepost.findings import Related
-from fencepost.history import Past, last_store, past, same_past, shared_tensors, unfollowed
+from fencepost.history import Past, aliased, last_store, past, same_past, shared_tensors, unfollowed
 from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.inputs import used_names
 from fencepost.model.program import Compiled, compile_kernel, constant
@@ -110,6 +110,9 @@ class _Comparison:
             except LimitReached:
                 break
             tried += 1
+            unsure = (aliased(self.before) or aliased(self.after)) if found else ""
+            if unsure:
+                return Translation(False, f"values that are followed by name differ, but {unsure}")
             if found:
                 runs = self._runs(shape)
                 facts = tuple(Seen(fact, self._reordered(shape), runs) for fact in found)
