@@ -6,9 +6,13 @@ The loop has one push and one pop at its top level, so it is skewed, and a furth
 loop. The pass does not count that message: the main message overtakes it, because one half of the loop runs ahead and
 the nested statement stays behind.
 
+The same code tells of other things that the pass does not count, because it follows values alone: operations of the
+two halves that meet in a buffer or at one place of a tensor and change their order, and waits that stay behind.
+
 Why it hurts
 ------------
-The peer still takes the messages in the order of the text, so from the first trip on it takes one for the other.
+The peer still takes the messages in the order of the text, so from the first trip on it takes one for the other.  A
+read of memory finds what a later trip wrote, or no longer what the trip before did.
 
 Bad
 ---
