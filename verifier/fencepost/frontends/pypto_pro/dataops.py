@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -20,6 +20,7 @@ from fencepost.frontends.pypto_pro.values import (
     Member,
     Pointer,
     Poison,
+    Record,
     Scalar,
     Tensor,
     Tile,
@@ -29,6 +30,56 @@ from fencepost.frontends.pypto_pro.values import (
 )
 
 Operand = tuple[Tile | Tensor, Role]
+
+_SIGNATURES = """
+    out lhs rhs tmp: add sub mul div rem and_ or_ xor shl shr eq ne lt le gt ge maximum minimum add_relu sub_relu
+        add_relu_cast sub_relu_cast mul_cast mul_add_dst fused_mul_add
+    out src tmp: abs exp log neg recip relu rsqrt sqrt not_ cast fillpad transpose gathermask sum argmax argmin
+    out src scalar: expand_add expand_sub expand_mul expand_div expand_max expand_min expand_expdif
+    out src0 src1: partadd partmax partmin partmul
+    out src idx tmp: gather scatter
+    out src offsets: gatherb
+    out src scale offset: quant dequant
+    out src alpha: axpy
+    out scalar: expands
+    out start: fill_index
+    out mask lhs rhs tmp: select
+    out a b: fused_mul_add_relu
+    out a b c: addc subc
+    dst src idx tmp: sort32 histogram
+    dst src: mrgsort
+    src0 src1 dst tmp: mrgsort2
+    dst_tile src_tensor: load load_tile
+    dst_tensor src_tile: store store_tile
+    dst_tile src_tile: move insert
+    dst_tile lhs_tile rhs_tile bias_tile: matmul
+    dst_tile acc_tile lhs_tile rhs_tile: matmul_acc
+    dst_tile lhs_tile rhs_tile scale_a scale_b: matmul_mx
+    dst_tile acc_tile lhs_tile rhs_tile scale_a scale_b: matmul_mx_acc
+    data: dump_data
+"""
+
+
+def _signatures() -> Iterator[tuple[str, tuple[str, ...]]]:
+    parameters: tuple[str, ...] = ()
+    for line in _SIGNATURES.strip().splitlines():
+        names, colon, operations = line.partition(":")
+        if colon:
+            parameters = tuple(names.split())
+        for operation in (operations if colon else line).split():
+            yield operation, parameters
+
+
+# The operands of an operation that may be given by name, by position.
+_PARAMETERS = dict(_signatures())
+
+# Further operands that hold a tile, and keywords that hold none.
+_MORE: dict[str, Role] = {"scale": "R", "offset": "R", "tmp": "S", "bias": "R", "fp_tile": "R"}
+_SETTING_NAMES = """
+    order phase atomic acc_to_vec_mode relu_pre_mode pre_quant_scalar offsets tile_offsets mode target_type dim cmp_mode
+    pattern_mode block_len exhausted is_msb workspace shapes loc flag
+"""
+_SETTINGS = frozenset(_SETTING_NAMES.split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +107,22 @@ def _access(
     )
 
 
+def holds_tiles(value: Value) -> bool:
+    """Whether a value is a tile or a tile group, or has one among its parts."""
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case Tile() | Choice() | Group():
+                return True
+            case tuple() as items:
+                stack.extend(items)
+            case dict() as entries:
+                stack.extend(entries.values())
+            case Record(fields=fields):
+                stack.extend(v for _, v in fields)
+    return False
+
+
 class DataOperations(Declarations):
     """Operations on tiles and tensors."""
 
@@ -75,13 +142,18 @@ class DataOperations(Declarations):
             return value
         if isinstance(value, Pointer):
             return Tensor(value.name, (), view=True)
+        if isinstance(value, (tuple, Record)) and holds_tiles(value):
+            raise Unreadable("several tiles are used where a tile is needed", node)
         if isinstance(value, (Unknown, Poison)) and not isinstance(node, (ast.Constant, ast.BinOp)):
             raise Unreadable(f"this operand is {arithmetic.describe(value)}", node)
         return None
 
     def _maybe_memory(self, node: ast.expr) -> bool:
         """Whether an operand that cannot be read might be a tile or tensor."""
-        return not isinstance(node, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.List, ast.Tuple))
+        if not isinstance(node, (ast.Constant, ast.BinOp, ast.UnaryOp, ast.Compare, ast.List, ast.Tuple)):
+            return True
+        names = self.frame.names
+        return any(isinstance(n, ast.Name) and holds_tiles(names.get(n.id)) for n in ast.walk(node))
 
     def spread(self, operands: list[tuple[Value, Role]], node: ast.AST, emit: Callable[[list[Operand]], None]) -> None:
         """Produce an operation for each tile that an operand may be."""
@@ -232,6 +304,7 @@ class DataOperations(Declarations):
     def data_operation(self, name: str, node: ast.Call) -> None:
         """An operation of the table."""
         operation = OPERATIONS[name]
+        node = self._positional(name, node)
         given = {k.arg: k.value for k in node.keywords}
         operands: list[tuple[Value, Role]] = []
         places: list[ast.expr] = []
@@ -246,9 +319,15 @@ class DataOperations(Declarations):
             if value is not None and role != "-":
                 operands.append((value, role))
                 places.append(argument)
-        for key in ("scale", "offset", "tmp", "out", "bias"):
-            if key in given and isinstance(value := self.operand_value(given[key]), (Tile, Choice)):
-                operands.append((value, "S" if key == "tmp" else "R"))
+        count = len(operands)
+        for key in (*_MORE, *(k for k in given if k not in _MORE)):
+            if key not in given or key in _SETTINGS:
+                continue
+            value = self.operand_value(given[key])
+            if value is not None and key not in _MORE:
+                raise Unreadable(f"pl.{name} has no operand {key} that is understood", given[key])
+            if value is not None:
+                operands.append((value, _MORE[str(key)]))
                 places.append(given[key])
         if not operands:
             raise Unreadable(f"pl.{name} without a tile", node)
@@ -256,7 +335,7 @@ class DataOperations(Declarations):
             operands = [(v, "R" if i else r) for i, (v, r) in enumerate(operands)]
         where = None
         if name in ("load", "load_tile", "store", "store_tile"):
-            where = self._tensor_access(name, node, operands, given)
+            where = self._tensor_access(name, node, operands[:count], given)
         elif name == "insert" or (name == "move" and len(node.args) > 2 and self._space(operands[0][0]) == "Mat"):
             where = self._insertion(node, operands)
         if "atomic" in given and self._member(given["atomic"]) not in (None, "AtomicNone"):
@@ -272,6 +351,26 @@ class DataOperations(Declarations):
         mode = self._member(given["acc_to_vec_mode"]) if "acc_to_vec_mode" in given else None
         offset = name in ("move", "insert") and (len(node.args) > 2 or "offset" in given)
         self.produce(name, operands, operation.pipe, node, places, phase, mode, offset and phase is not None, where)
+
+    def _positional(self, name: str, node: ast.Call) -> ast.Call:
+        """The call with the operands that it gives by name at their positions."""
+        parameters = _PARAMETERS.get(name, ())
+        named: dict[int, ast.expr] = {}
+        rest: list[ast.keyword] = []
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise Unreadable("arguments are unpacked with **", node)
+            if keyword.arg in parameters:
+                named[parameters.index(keyword.arg)] = keyword.value
+            else:
+                rest.append(keyword)
+        if not named:
+            return node
+        places = range(len(node.args), len(node.args) + len(named))
+        if sorted(named) != list(places):
+            words = ", ".join(parameters[i] for i in sorted(named))
+            raise Unreadable(f"pl.{name} is given {words} by name in a way that is not understood", node)
+        return ast.copy_location(ast.Call(node.func, [*node.args, *(named[i] for i in places)], rest), node)
 
     def _member(self, node: ast.expr) -> str | None:
         value = self.evaluate(node)

@@ -7,7 +7,7 @@ import ast
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic, expressions
 from fencepost.frontends.pypto_pro.context import TensorAccess
-from fencepost.frontends.pypto_pro.dataops import DataOperations
+from fencepost.frontends.pypto_pro.dataops import DataOperations, holds_tiles
 from fencepost.frontends.pypto_pro.environment import bind_arguments
 from fencepost.frontends.pypto_pro.operations import Role
 from fencepost.frontends.pypto_pro.tiles import Footprint, width_of
@@ -151,6 +151,8 @@ class Elements(DataOperations):
                 return None
             if isinstance(found, Group):
                 raise Unreadable("a tile group is passed to a vector function", argument)
+            if not isinstance(found, (Tile, Choice)) and holds_tiles(found):
+                raise Unreadable("several tiles are passed to a vector function as one argument", argument)
             return found
 
         bound = bind_arguments(function.node, node, value)
@@ -190,5 +192,7 @@ class Elements(DataOperations):
                 value = self.evaluate(item)
                 if isinstance(value, (Tile, Choice, Tensor)):
                     operands.append((value, "RW"))
+                elif holds_tiles(value):
+                    raise Unreadable("several tiles are passed to a SIMT function as one argument", item)
         if operands:
             self.produce("simt_launch", operands, "V", node, where=None)

@@ -13,10 +13,12 @@ from typing import Literal
 
 from fencepost.frontends.pypto_pro.environment import bind_arguments
 from fencepost.frontends.pypto_pro.tiles import Footprint
-from fencepost.frontends.pypto_pro.values import Function, Module, Unreadable, Value
+from fencepost.frontends.pypto_pro.values import Choice, Function, Group, Module, Tile, Unreadable, Value
 
 _REGISTER = 256  # bytes of one vector register
+_TARGETS = ("dst", "dst_ptr", "base_ptr")  # what vector stores call the tile that they write
 _MAX_DEPTH = 20
+_MAX_STEPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,11 @@ class _Pointer:
     offset: Offsets | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Lost:
+    """A name that may hold different tiles."""
+
+
 class VectorScan:
     """One scan of a vector function for given arguments."""
 
@@ -66,6 +73,7 @@ class VectorScan:
         self.arguments = arguments
         self.tiles = tiles
         self.depth = 0
+        self.steps = 0
 
     def run(self, function: Function) -> dict[str, Uses]:
         """The uses of each tile parameter.
@@ -84,72 +92,192 @@ class VectorScan:
 
     def _body(self, body: list[ast.stmt], names: dict[str, object], function: Function, certain: bool) -> None:
         for stmt in body:
+            self.steps += 1
+            if self.steps > _MAX_STEPS:
+                raise Unreadable("the vector function is too large to be scanned", stmt)
             self._statement(stmt, names, function, certain)
+            if isinstance(stmt, (ast.If, ast.For, ast.While, ast.With)):
+                certain = certain and not any(
+                    isinstance(n, (ast.Return, ast.Break, ast.Continue)) for n in ast.walk(stmt)
+                )
 
     def _statement(self, stmt: ast.stmt, names: dict[str, object], function: Function, certain: bool) -> None:
         match stmt:
-            case ast.Assign(targets=[ast.Name(id=target)], value=value):
-                self._calls(value, names, function, certain)
-                names[target] = self._value(value, names, function)
+            case ast.Assign(targets=targets, value=value):
+                self._bind(targets, value, names, function, certain)
+            case ast.AnnAssign(target=target, value=value):
+                if value is not None:
+                    self._bind([target], value, names, function, certain)
+            case ast.AugAssign(target=target, op=op, value=value):
+                whole = ast.BinOp(_loaded(target), op, value)
+                self._bind([target], ast.copy_location(whole, stmt), names, function, certain)
             case ast.For():
-                self._calls(stmt.iter, names, function, certain)
+                self._expression(stmt.iter, names, function, certain)
                 trips = self._range(stmt.iter, names, function)
+                before = dict(names)
+                for name in _assigned([stmt]):
+                    names.pop(name, None)
                 if isinstance(stmt.target, ast.Name):
                     names[stmt.target.id] = trips
-                self._blur(_assigned(stmt.body), names)
-                if not (isinstance(trips, Offsets) and trips.high < trips.low):
-                    self._body(stmt.body, names, function, certain)
+                if isinstance(trips, Offsets) and trips.high < trips.low:
+                    names.clear()
+                    names.update(before)
+                    return
+                self._loop(stmt, before, names, function, certain and isinstance(trips, Offsets))
+            case ast.While():
+                self._expression(stmt.test, names, function, certain=False)
+                self._loop(stmt, dict(names), names, function, certain=False)
             case ast.If():
-                self._calls(stmt.test, names, function, certain)
+                self._expression(stmt.test, names, function, certain)
                 test = self._test(stmt.test, names, function)
                 if test is not None:
                     self._body(stmt.body if test else stmt.orelse, names, function, certain)
                 else:
+                    other = dict(names)
                     self._body(stmt.body, names, function, certain=False)
-                    self._body(stmt.orelse, names, function, certain=False)
-                    self._blur(_assigned([stmt]), names)
-            case ast.While():
-                self._blur(_assigned(stmt.body), names)
-                self._body(stmt.body, names, function, certain=False)
-            case ast.FunctionDef() | ast.ClassDef():
+                    self._body(stmt.orelse, other, function, certain=False)
+                    self._join(_assigned([stmt]), names, other)
+            case ast.Return(value=value):
+                if value is not None:
+                    self._expression(value, names, function, certain)
+                    if isinstance(self._value(value, names, function), _Pointer):
+                        raise Unreadable("a vector function that returns a tile is not supported", stmt)
+            case ast.Expr(value=value):
+                self._expression(value, names, function, certain)
+            case ast.Assert(test=value):
+                self._expression(value, names, function, certain)
+            case ast.With(items=items, body=body):
+                for item in items:
+                    self._expression(item.context_expr, names, function, certain)
+                self._body(body, names, function, certain)
+            case ast.Pass() | ast.Break() | ast.Continue() | ast.Import() | ast.ImportFrom():
+                pass
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 raise Unreadable("a definition inside a vector function is not supported", stmt)
             case _:
-                for target in _assigned([stmt]):
-                    names.pop(target, None)
-                for node in ast.iter_child_nodes(stmt):
-                    if isinstance(node, ast.expr):
-                        self._calls(node, names, function, certain)
-                    elif isinstance(node, ast.stmt):
-                        self._statement(node, names, function, certain)
+                raise Unreadable(f"{type(stmt).__name__.lower()} inside a vector function is not supported", stmt)
 
-    @staticmethod
-    def _blur(changed: set[str], names: dict[str, object]) -> None:
-        """Forget what names hold that may change; a pointer still points into its tile."""
+    def _bind(
+        self, targets: list[ast.expr], node: ast.expr, names: dict[str, object], function: Function, certain: bool
+    ) -> None:
+        """Assign the value of an expression to targets."""
+        pairs: list[tuple[ast.expr, ast.expr]] = []
+        for target in targets:
+            match target, node:
+                case ((ast.Tuple(elts=to) | ast.List(elts=to)), (ast.Tuple(elts=of) | ast.List(elts=of))):
+                    if len(to) != len(of) or any(isinstance(e, ast.Starred) for e in (*to, *of)):
+                        raise Unreadable("this assignment is not supported", target)
+                    pairs += zip(to, of, strict=True)
+                case _:
+                    pairs.append((target, node))
+        for part in {id(part): part for _, part in pairs}.values():
+            self._expression(part, names, function, certain)
+        values = [self._value(part, names, function) for _, part in pairs]
+        for (target, _), value in zip(pairs, values, strict=True):
+            if isinstance(target, ast.Name):
+                names[target.id] = value
+                continue
+            for name in _stored(target):
+                names.pop(name, None)
+            held = self._value(target, names, function)
+            if isinstance(held, _Pointer):
+                self._touch(held, "R", None, certain)
+                self._touch(held, "W", None, certain=False)
+            if isinstance(value, _Pointer):
+                raise Unreadable("a tile is assigned in a way that is not supported", target)
+            if not isinstance(held, _Pointer):
+                self._expression(target, names, function, certain)
+
+    def _loop(
+        self,
+        stmt: ast.For | ast.While,
+        before: dict[str, object],
+        names: dict[str, object],
+        function: Function,
+        certain: bool,
+    ) -> None:
+        """The body of a loop, for all its trips; `before` is what names held before the loop."""
+        changed = _assigned(stmt.body)
         for name in changed:
-            old = names.pop(name, None)
+            old = before.get(name)
+            names.pop(name, None)
             if isinstance(old, _Pointer):
                 names[name] = _Pointer(old.parameter, None)
+        head = dict(names)
+        self._body(stmt.body, names, function, certain)
+        for name in changed:  # a second trip must find the tiles of the first
+            old, new = head.get(name), names.get(name)
+            if isinstance(old, _Pointer) and (not isinstance(new, _Pointer) or new.parameter != old.parameter):
+                raise Unreadable(f"{name} is another tile in each trip of a loop", stmt)
+        self._join(changed, names, head)
+        self._body(stmt.orelse, names, function, certain=False)
+
+    @staticmethod
+    def _join(changed: set[str], names: dict[str, object], other: dict[str, object]) -> None:
+        """What names that may change hold where two paths meet; a pointer still points into its tile."""
+        for name in changed:
+            a, b = names.pop(name, None), other.get(name)
+            if isinstance(a, _Pointer) and isinstance(b, _Pointer) and a.parameter == b.parameter:
+                names[name] = a if a == b else _Pointer(a.parameter, None)
+            elif isinstance(a, (_Pointer, _Lost)) or isinstance(b, (_Pointer, _Lost)):
+                names[name] = _Lost()
 
     # ------------------------------------------------------------------------------------------------------ accesses
 
-    def _calls(self, node: ast.expr, names: dict[str, object], function: Function, certain: bool) -> None:
+    def _expression(self, node: ast.expr, names: dict[str, object], function: Function, certain: bool) -> None:
+        """Scan an expression whose value, if it is a tile, is looked at by the caller."""
+        self._check(node, names, function)
         calls = [n for n in ast.walk(node) if isinstance(n, ast.Call)]
         for call in reversed(calls):  # inner calls first
             self._call(call, names, function, certain)
+
+    def _check(self, node: ast.expr, names: dict[str, object], function: Function) -> None:
+        """Refuse an expression in which a tile stands where its use cannot be told."""
+        stack: list[tuple[ast.AST, bool]] = [(node, True)]
+        while stack:
+            current, understood = stack.pop()
+            if isinstance(current, ast.NamedExpr):
+                raise Unreadable("an assignment inside an expression is not supported", current)
+            if isinstance(current, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda)):
+                if any(isinstance(n, ast.Call) for n in ast.walk(current)):
+                    raise Unreadable("calls in a comprehension or lambda are not supported", current)
+            if isinstance(current, ast.expr) and isinstance(self._value(current, names, function), _Pointer):
+                if not understood:
+                    raise Unreadable("a tile is used in a way that is not understood", current)
+                if isinstance(current, ast.Name):
+                    continue
+                parts = [current.left, current.right] if isinstance(current, ast.BinOp) else [_base(current)]
+                stack += [(part, True) for part in parts]
+                if isinstance(current, ast.Subscript):
+                    stack.append((current.slice, False))
+            elif isinstance(current, ast.Call):
+                stack.append((current.func, False))
+                stack += [(argument, True) for argument in current.args]
+                stack += [(keyword.value, True) for keyword in current.keywords if keyword.arg is not None]
+                stack += [(keyword.value, False) for keyword in current.keywords if keyword.arg is None]
+            elif isinstance(current, ast.Subscript) and isinstance(current.value, ast.Call):
+                stack += [(current.value, True), (current.slice, False)]
+            else:
+                stack += [(child, False) for child in ast.iter_child_nodes(current)]
 
     def _call(self, call: ast.Call, names: dict[str, object], function: Function, certain: bool) -> None:
         target = self._target(call.func, function)
         pointers = [
             (i, p) for i, a in enumerate(call.args) if isinstance(p := self._value(a, names, function), _Pointer)
         ]
-        pointers += [(-1, p) for k in call.keywords if isinstance(p := self._value(k.value, names, function), _Pointer)]
+        pointers += [
+            (0 if k.arg in _TARGETS else -1, p)
+            for k in call.keywords
+            if isinstance(p := self._value(k.value, names, function), _Pointer)
+        ]
         if isinstance(target, Function):
-            if pointers:
-                self._inner(target, call, names, function, certain)
-            return
-        if not pointers:
+            self._inner(target, call, names, function, certain)
             return
         name = target.path[3:] if isinstance(target, Module) and target.path.startswith("vf.") else ""
+        if not pointers:
+            if name.startswith(("load", "store", "scatter")) and not name.endswith("_init"):
+                raise Unreadable(f"which tile vf.{name} accesses is not known", call)
+            return
         if name.startswith(("load", "gather")):
             for i, pointer in pointers:
                 self._touch(pointer, "R", self._reached(call, pointer, i, name, names, function), certain)
@@ -222,11 +350,15 @@ class VectorScan:
                 return Offsets(int(value), int(value), 0)
             case ast.Name(id=name):
                 if name in names:
+                    if isinstance(names[name], _Lost):
+                        raise Unreadable(f"{name} may be one of several tiles", node)
                     return names[name]
                 try:
                     found = function.scope.find(name)
                 except KeyError:
                     return None
+                if isinstance(found, (Tile, Choice, Group)):
+                    raise Unreadable(f"the tile {name} is used without being an argument", node)
                 return Offsets(found, found, 0) if isinstance(found, int) and not isinstance(found, bool) else None
             case ast.BinOp():
                 return self._binary(node, names, function)
@@ -315,4 +447,17 @@ def _times(a: Offsets, b: Offsets) -> Offsets | None:
 
 
 def _assigned(body: list[ast.stmt]) -> set[str]:
-    return {n.id for stmt in body for n in ast.walk(stmt) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    return {name for stmt in body for name in _stored(stmt)}
+
+
+def _stored(node: ast.AST) -> set[str]:
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """The target of an assignment as an expression."""
+    return ast.copy_location(ast.Name(target.id, ast.Load()), target) if isinstance(target, ast.Name) else target
+
+
+def _base(node: ast.expr) -> ast.expr:
+    return node.value if isinstance(node, (ast.Subscript, ast.Attribute)) else node

@@ -1,0 +1,110 @@
+"""Is every statement of a PyPTO-Pro kernel read as Python runs it, or else reported?"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import pytest
+from tests.frontends.pypto_pro import program, result, section, unread
+
+TILES = """
+n = a.shape[0]
+t = pl.make_tile(VEC, addr=0)
+u = pl.make_tile(VEC, addr=8192)
+w = pl.make_tile(VEC, addr=16384)
+"""
+
+
+def _written_out(text: str) -> str:
+    """S(i) sets the cross-core signal i, W(i) waits for it."""
+    text = textwrap.dedent(text).strip()
+    text = re.sub(r"\bS\(([^()]*)\)", r"pl.system.set_cross_core(pipe=pl.PipeType.FIX, event_id=\1)", text)
+    return re.sub(r"\bW\(([^()]*)\)", r"pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=\1)", text)
+
+
+def vector(body: str, before: str = "") -> list[str]:
+    """The vector section of a kernel with the tiles t, u and w and the unknown integer n."""
+    inside = textwrap.indent(_written_out(body), "    ")
+    found = result(program(f"{TILES}with pl.section_vector():\n{inside}", _written_out(before)))
+    assert not found.errors
+    (kernel,) = found.kernels
+    return [re.sub(r"unsupported .*", "unsupported", line) for line in section(kernel)]
+
+
+def notes(body: str, before: str = "") -> list[str]:
+    """What could not be read, without the lines."""
+    inside = textwrap.indent(_written_out(body), "    ")
+    (kernel,) = result(program(f"{TILES}with pl.section_vector():\n{inside}", _written_out(before))).kernels
+    return [note.split(": ", 1)[1] for note in unread(kernel)]
+
+
+# ----------------------------------------------------------------------------------------------------------- operands
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("pl.add(t, u, rhs=w)", "add t <- u, w @ V"),
+        ("pl.exp(out=t, src=u)", "exp t <- u @ V"),
+        ("pl.exp(src=u, out=t)", "exp t <- u @ V"),
+        ("pl.sum(t, u, tmp=w, dim=0)", "sum t, w <- u @ V"),
+        ("pl.mrgsort2(t, u, dst=w, tmp=t)", "mrgsort2 w, t <- t, u @ V"),
+        ("pl.add(t, u, **{'rhs': w})", "unsupported"),
+        ("pl.exp(t, u, other=w)", "unsupported"),
+        ("pl.add(t, u, out=w)", "unsupported"),
+        ("pl.add(t, rhs=w)", "unsupported"),
+        ("pl.add(t + 64, u, w)", "unsupported"),
+        ("pl.add(t, (u, w))", "unsupported"),
+    ],
+)
+def test_operands(call: str, expected: str) -> None:
+    assert vector(call) == [expected]
+
+
+HELPERS = """
+import os
+m = os.environ.get("M")
+def same(p):
+    return p
+def store_or_not(p, x):
+    if m > 3:
+        return
+    vf.store_align(p, x)
+"""
+COPY = "vf.store_align(p, vf.load_align(src, 0))"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("dst += 64\nvf.store_align(dst, vf.load_align(src, 0))", "f t <- u @ V"),
+        (f"p, q = dst, src\n{COPY}", "f t <- u @ V"),
+        (f"p: object = dst\n{COPY}", "f t <- u @ V"),
+        (f"p = q = dst\n{COPY}", "f t <- u @ V"),
+        (f"p = dst\nfor i in range(4):\n    {COPY}\n    p += 64", "f t <- u @ V"),
+        ("vf.store_align(dst=dst, value=vf.load_align(src, 0))", "f t <- u @ V"),
+        ("dst[0] = vf.load_align(src, 0)", "f t <- t, u @ V"),
+        ("store_or_not(dst, 0)\nx = vf.load_align(dst, 0)", "f t <- t @ V"),
+        ("for i in range(m):\n    vf.store_align(dst, 0)\nx = vf.load_align(dst, 0)", "f t <- t @ V"),
+        (f"p = dst if m > 2 else src\n{COPY}", "unsupported"),
+        (f"p = same(dst)\n{COPY}", "unsupported"),
+        ("vf.store_align(same(dst), vf.load_align(src, 0))", "unsupported"),
+        (f"for p in [dst, src]:\n    {COPY}", "unsupported"),
+        (f"p = dst\nfor i in range(m):\n    {COPY}\n    p = src", "unsupported"),
+        (f"p = dst\nif m > 3:\n    p = src\n{COPY}", "unsupported"),
+        ("vf.store_align((p := dst), 0)", "unsupported"),
+        ("[vf.store_align(dst, 0) for i in range(4)]", "unsupported"),
+        ("vf.store_align(*(dst, 0))", "unsupported"),
+        ("vf.store_align(other, 0)", "unsupported"),
+        ("same((dst, src))", "unsupported"),
+    ],
+)
+def test_accesses_of_vector_functions(body: str, expected: str) -> None:
+    function = "@pl.vector_function\ndef f(dst, src):\n" + textwrap.indent(body, "    ")
+    assert vector("f(t, u)", HELPERS + function) == [expected]
+
+
+def test_tiles_in_an_argument() -> None:
+    function = "@pl.vector_function\ndef f(pair):\n    dst, src = pair\n    vf.store_align(dst, vf.load_align(src, 0))"
+    assert notes("f((t, u))", function) == ["several tiles are passed to a vector function as one argument"]
