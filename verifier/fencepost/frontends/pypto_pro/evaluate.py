@@ -7,8 +7,9 @@ call mean.
 from __future__ import annotations
 
 import ast
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from fencepost import ir
@@ -34,6 +35,10 @@ from fencepost.frontends.pypto_pro.values import (
 
 _MAX_TEXT = 1 << 20
 _TEXT_METHODS = ("lower", "upper", "strip", "replace", "startswith", "endswith", "split", "join")
+
+_QUERIES = ("get", "keys", "values", "items", "index", "count")  # methods of dictionaries and lists without effect
+
+_CONVERSIONS: dict[str, Callable[[object], str]] = {"s": str, "r": repr, "a": ascii}
 
 
 class Evaluator(ABC):
@@ -195,11 +200,26 @@ class Evaluator(ABC):
     def _formatted(self, node: ast.JoinedStr) -> Value:
         parts = []
         for item in node.values:
-            value = item.value if isinstance(item, ast.Constant) else self.evaluate(item.value)  # type: ignore[attr-defined]
-            if not isinstance(value, (str, int, float)) or (isinstance(value, int) and value.bit_length() > 1000):
+            text = self._field(item) if isinstance(item, ast.FormattedValue) else self.evaluate(item)
+            if not isinstance(text, str):
                 return Unknown("", "a formatted text")
-            parts.append(str(value))
+            parts.append(text)
         return "".join(parts)
+
+    def _field(self, item: ast.FormattedValue) -> Value:
+        """The text of a field of a formatted text; not a text where it is not known."""
+        value = self.evaluate(item.value)
+        if not isinstance(value, (str, int, float)) or (isinstance(value, int) and value.bit_length() > 1000):
+            return Unknown()
+        form = "" if item.format_spec is None else self.evaluate(item.format_spec)
+        if not isinstance(form, str) or any(len(digits) > 3 for digits in re.findall("[0-9]+", form)):
+            return Unknown()
+        if item.conversion != -1:
+            value = _CONVERSIONS[chr(item.conversion)](value)
+        try:
+            return format(value, form)
+        except ValueError as error:
+            raise Unreadable(f"the format cannot be applied: {error}", item) from None
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
         raise Unreadable("a comprehension is not supported", node)
@@ -283,28 +303,37 @@ class Evaluator(ABC):
                 return self.call_language(target, node)
             case Module(path=path) if path.startswith("builtins."):
                 arguments = [self.known(a, node) for a in self._elements(node.args)]
-                return builtin(path[9:], arguments, node, self.span(node))
+                keywords = {k.arg or "**": self.evaluate(k.value) for k in node.keywords}
+                return builtin(path[9:], arguments, node, self.span(node), keywords)
             case Module(path=path) if path.startswith("math."):
+                if node.keywords:
+                    raise Unreadable(f"keyword arguments of {path}() are not supported", node)
                 return mathematics(path[5:], [self.evaluate(a) for a in node.args], node)
             case Method():
                 return self.call_method(target, node)
             case Module():
                 return self.call_foreign(target, node)
             case Class():
-                return Unknown("", f"an instance of {target.node.name}")
+                return self.unread_call(Unknown("", f"an instance of {target.node.name}"), node)
             case Unknown():
-                return arithmetic.nameless(target)
+                return self.unread_call(arithmetic.nameless(target), node)
         raise Unreadable(f"{ast.unparse(node.func)} cannot be called here", node)
 
     def call_foreign(self, target: Module, node: ast.Call) -> Value:
         """A call of some other library."""
         if target.path.endswith("TilingKeyField"):
             return self.call_language(target, node)
-        return Unknown("", f"the result of {target.path}")
+        return self.unread_call(Unknown("", f"the result of {target.path}"), node)
+
+    def unread_call(self, result: Unknown, node: ast.Call) -> Value:
+        """A call of something whose body is not read: host code of that kind only computes a value."""
+        return result
 
     def call_method(self, target: Method, node: ast.Call) -> Value:
         """A method of a compile-time value."""
         owner, name = target.owner, target.name
+        if node.keywords:
+            raise Unreadable(f"keyword arguments of .{name}() are not supported", node)
         arguments = [self.evaluate(a) for a in node.args]
         if isinstance(owner, dict):
             match name, arguments:
@@ -316,6 +345,8 @@ class Evaluator(ABC):
                     return tuple(owner.values())
                 case "items", []:
                     return tuple(owner.items())
+                case "copy", []:
+                    return owner
         if isinstance(owner, str) and name in _TEXT_METHODS and all(isinstance(a, (str, int)) for a in arguments):
             if name == "replace" and len(owner) * sum(len(a) for a in arguments if isinstance(a, str)) > _MAX_TEXT:
                 return Unknown("", "a long text")
@@ -326,6 +357,10 @@ class Evaluator(ABC):
             return tuple(result) if isinstance(result, list) else result
         if isinstance(owner, tuple) and name in ("index", "count") and len(arguments) == 1 and arguments[0] in owner:
             return getattr(owner, name)(arguments[0])
+        if isinstance(owner, tuple) and name == "copy" and not arguments:
+            return owner
+        if isinstance(owner, (dict, tuple)) and name not in _QUERIES:
+            return self.unread_call(Unknown("", f"the result of .{name}()"), node)
         return Unknown("", f"the result of .{name}()")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+from collections.abc import Mapping
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
@@ -28,16 +29,27 @@ _NAMES = """
     abs all any bool dict divmod enumerate float int isinstance len list max min range reversed round set sorted str sum
     tuple zip
 """
+_SECOND = {"sum": "start", "enumerate": "start", "int": "base", "round": "ndigits"}  # keyword of the second argument
+_FLAGS = {"sorted": "reverse", "zip": "strict"}
 BUILTINS = frozenset(_NAMES.split())
 """Built-in functions whose names are known."""
 
 
-def builtin(name: str, arguments: list[Value], node: ast.AST, span: ir.Span) -> Value:
+def builtin(
+    name: str, arguments: list[Value], node: ast.AST, span: ir.Span, keywords: Mapping[str, Value] | None = None
+) -> Value:
     """The result of a built-in function.
 
     Raises:
         Unreadable: it is not supported for these arguments.
     """
+    given = dict(keywords or {})
+    if len(arguments) == 1 and name in _SECOND and _SECOND[name] in given:
+        arguments = [*arguments, given.pop(_SECOND[name])]
+    flag = given.pop(_FLAGS[name], False) if name in _FLAGS else False
+    if given or not isinstance(flag, bool):
+        word = next(iter(given), _FLAGS.get(name, ""))
+        raise Unreadable(f"{name}() with the keyword argument {word} is not supported", node)
     if name in ("min", "max") and arguments:
         items = arguments[0] if len(arguments) == 1 and isinstance(arguments[0], tuple) else tuple(arguments)
         return arithmetic.extreme("min" if name == "min" else "max", items, node, span)
@@ -71,7 +83,9 @@ def builtin(name: str, arguments: list[Value], node: ast.AST, span: ir.Span) -> 
             except (TypeError, ValueError, OverflowError) as error:
                 raise Unreadable(f"this range cannot be read: {error}", node) from None
             return tuple(numbers)
-        case "tuple" | "list" | "set", [tuple() | str() | dict() as sequence]:
+        case "set", [tuple() | str() | dict() as sequence]:
+            return _distinct(tuple(sequence), node)
+        case "tuple" | "list", [tuple() | str() | dict() as sequence]:
             return tuple(sequence)
         case "tuple" | "list" | "dict" | "set", []:
             return dict[Value, Value]() if name == "dict" else ()
@@ -79,10 +93,19 @@ def builtin(name: str, arguments: list[Value], node: ast.AST, span: ir.Span) -> 
             return len(sequence)
         case "enumerate", [tuple() as items]:
             return tuple(enumerate(items))
+        case "enumerate", [tuple() as items, int() as start]:
+            return tuple(enumerate(items, start))
         case "zip", _ if all(isinstance(a, tuple) for a in arguments):
+            if flag and len({len(a) for a in arguments}) > 1:
+                raise Unreadable("zip() of sequences of different lengths", node)
             return tuple(zip(*arguments, strict=False))
-        case "sorted" | "reversed", [tuple() as items] if arithmetic.constant(items):
-            return tuple(sorted(items)) if name == "sorted" else tuple(reversed(items))
+        case "sorted", [tuple() as items] if arithmetic.constant(items):
+            try:
+                return tuple(sorted(items, reverse=flag))
+            except TypeError as error:
+                raise Unreadable(f"sorted() cannot be evaluated: {error}", node) from None
+        case "reversed", [tuple() as items] if arithmetic.constant(items):
+            return tuple(reversed(items))
         case "int" | "float" | "bool" | "str" | "abs" | "round" | "divmod", _ if arguments and all(
             isinstance(a, (bool, int, float, str)) for a in arguments
         ):
@@ -93,6 +116,13 @@ def builtin(name: str, arguments: list[Value], node: ast.AST, span: ir.Span) -> 
         case "all" | "any", [tuple() as items] if arithmetic.constant(items):
             return all(items) if name == "all" else any(items)
     raise Unreadable(f"{name}() is not supported here", node)
+
+
+def _distinct(items: tuple[Value, ...], node: ast.AST) -> Value:
+    """The elements of a set; integers stand in the order in which Python gives them."""
+    if not all(arithmetic.constant(i) or isinstance(i, (DType, Member)) for i in items):
+        raise Unreadable("the elements of a set must be known", node)
+    return tuple(set(items)) if all(isinstance(i, int) for i in items) else tuple(dict.fromkeys(items))
 
 
 def mathematics(name: str, arguments: list[Value], node: ast.AST) -> Value:

@@ -16,7 +16,7 @@ from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
 from fencepost.frontends.pypto_pro.context import Context, Core
 from fencepost.frontends.pypto_pro.environment import Environment
-from fencepost.frontends.pypto_pro.evaluate import Evaluator
+from fencepost.frontends.pypto_pro.evaluate import Evaluator, bound_names
 from fencepost.frontends.pypto_pro.values import (
     Choice,
     DType,
@@ -74,6 +74,7 @@ class Reading(Evaluator):
         self.nesting = 0  # loops around the current statement, through all frames
         self.sites = 0
         self.valid: Valid = {}
+        self.bound: dict[ast.FunctionDef, frozenset[str]] = {}
 
     # ---------------------------------------------------------------------------------------------------- positions
 
@@ -110,11 +111,28 @@ class Reading(Evaluator):
         names = self.frame.names
         if node.id in names:
             return names[node.id]
+        if node.id in self._locals():
+            raise Unreadable(f"what {node.id} holds here is not known: it is assigned elsewhere in the function", node)
         try:
             value = self.frame.scope.find(node.id)
         except KeyError:
             return self.builtin(node)
         return value
+
+    def _locals(self) -> frozenset[str]:
+        """The names that the current function binds somewhere, which therefore never mean those of the module."""
+        function = self.frame.function
+        if function not in self.bound:
+            found = set(bound_names(function.body))
+            for node in ast.walk(function):
+                match node:
+                    case ast.Import(names=names) | ast.ImportFrom(names=names):
+                        found |= {(alias.asname or alias.name).split(".")[0] for alias in names}
+            for node in ast.walk(function):
+                if isinstance(node, (ast.Global, ast.Nonlocal)):
+                    found -= set(node.names)
+            self.bound[function] = frozenset(found)
+        return self.bound[function]
 
     def known(self, value: Value, node: ast.AST) -> Value:
         return self.operand(value, node)
@@ -172,6 +190,10 @@ class Reading(Evaluator):
     def integer(self, value: Value, node: ast.AST) -> ir.Expr:
         """A device integer."""
         return arithmetic.expression(self.operand(value, node), node, self.span(node))
+
+    def unread_call(self, result: Unknown, node: ast.Call) -> Value:
+        """On the device, what is not read may synchronise, move data or change what it is given."""
+        raise Unreadable(f"the call of {ast.unparse(node.func)[:60]} is not read: {result.reason}", node)
 
     # --------------------------------------------------------------------------------------------------- assignments
 

@@ -1,0 +1,128 @@
+"""Is every expression of a PyPTO-Pro kernel read as Python means it, or else reported?"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import pytest
+from tests.frontends.pypto_pro import lowered, program, result, section, unread
+
+
+def module(before: str, cube: str, vector: str) -> str:
+    """A module with a kernel of both sections; `S(i)` sets and `W(i)` waits for a signal of the other core."""
+    parts = [("with pl.section_cube():", cube), ("with pl.section_vector():", vector)]
+    body = "\n".join(
+        head + "\n" + textwrap.indent(textwrap.dedent(text).strip("\n") or "pass", "    ") for head, text in parts
+    )
+    helpers = """
+def S(i):
+    pl.system.set_cross_core(pipe=pl.PipeType.FIX, event_id=i)
+
+def W(i):
+    pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=i)
+"""
+    return program(body, helpers + textwrap.dedent(before), "n: pl.DT_INT32")
+
+
+def sides(before: str, cube: str, vector: str = "") -> tuple[list[str], list[str]]:
+    """Both sections of a kernel that is read as a whole, with signals written as `set 1` and `wait 1`."""
+    kernel = lowered(module(before, cube, vector))
+    found = []
+    for core in ("cube", "vector"):
+        lines = section(kernel, core)
+        found.append([re.sub(r"(set|wait)_cross_core (.*) @ \w+", r"\1 \2", line) for line in lines])
+    return found[0], found[1]
+
+
+def reported(before: str, cube: str, vector: str = "") -> list[str]:
+    """What is reported as not read."""
+    (kernel,) = result(module(before, cube, vector)).kernels
+    return [text.split(": ", 1)[1] for text in unread(kernel)]
+
+
+# --------------------------------------------------------------------------------------------- what is not read is told
+
+CALLS = {
+    "imported": ("from other import ready", "ready(0)"),
+    "imported, as a value": ("from other import ready", "x = ready(0)"),
+    "a member of an imported module": ("import other", "other.ready(0)"),
+    "a lambda": ("ready = lambda i: S(i)", "ready(0)"),
+    "a lambda of the kernel": ("", "ready = lambda i: S(i)\nready(0)"),
+    "partial": ("import functools\nready = functools.partial(S, 1)", "ready()"),
+    "a method": ("class H:\n    def send(self, i):\n        S(i)\nh = H()", "h.send(3)"),
+    "a constructor": ("class H:\n    def __init__(self, i):\n        S(i)", "H(3)"),
+}
+
+
+@pytest.mark.parametrize("name", list(CALLS))
+def test_a_call_of_something_that_is_not_read_is_reported(name: str) -> None:
+    before, cube = CALLS[name]
+    (reason,) = reported(before, cube)
+    assert "is not read" in reason
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["x.reverse()", "x.insert(0, 3)", "x.append(3)", "y = x.pop()", "d.update({1: 3})", "y = d.pop(1)", "d.clear()"],
+)
+def test_a_method_that_changes_a_list_or_dictionary_is_reported(change: str) -> None:
+    reasons = reported("", f"x = [1, 2]\nd = {{1: 2}}\n{change}\nS(x[0] + d[1])")
+    assert "is not read" in reasons[0]
+
+
+def test_methods_that_change_nothing_are_read() -> None:
+    text = "x = [1, 2]\nd = {1: 2}\nS(x.index(2))\nS(x.count(1))\nS(d.get(1))\nS(d.copy()[1] + x.copy()[0])"
+    assert sides("", text)[0] == ["set 1", "set 1", "set 2", "set 3"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- names
+
+
+def test_a_name_that_the_function_binds_is_never_that_of_the_module() -> None:
+    body = "for i in pl.range(n):\n    if i > 0:\n        W(prev)\n    prev = i % 2"
+    text = "what {} holds here is not known: it is assigned elsewhere in the function"
+    assert reported("prev = 7", "", body)[0] == text.format("prev")
+    assert reported("def ready(i):\n    S(i)", "from other import ready\nready(1)") == [text.format("ready")]
+
+
+def test_a_name_that_the_function_does_not_bind_is_that_of_the_module() -> None:
+    assert sides("K = 7", "S(K)", "for i in pl.range(2):\n    W(K)")[0] == ["set 7"]
+
+
+# ------------------------------------------------------------------------------------------------------------ built-ins
+
+VALUES = {
+    "sorted((0, 1, 2), reverse=True)[0]": 2,
+    "sorted((2, 0, 1))[0]": 0,
+    "sum((0, 1, 2), start=5)": 8,
+    "sum((0, 1, 2), 5)": 8,
+    "enumerate((7, 8), start=3)[1][0]": 4,
+    "int('10', base=2)": 2,
+    "int('10', 8)": 8,
+    "len(list(zip((1, 2), (3, 4), strict=True)))": 2,
+    "len(set([1, 1]))": 1,
+    "len(set((1, 2, 1)))": 2,
+    "len(f'{0:02d}')": 2,
+    "len(f'{\"a\"!r}')": 3,
+    "int(f'{3}')": 3,
+    "int(f'{1:{3}d}'.replace(' ', '0'))": 1,
+}
+
+
+@pytest.mark.parametrize("text", list(VALUES))
+def test_built_in_functions(text: str) -> None:
+    assert sides(f"K = {text}", f"S(K)\nS({text})")[0] == [f"set {VALUES[text]}"] * 2
+
+
+@pytest.mark.parametrize(
+    "text", ["max((0, 1), key=abs)", "min((), default=3)", "sorted((0, 1), key=abs)[0]", "len(dict(a=1))"]
+)
+def test_a_keyword_argument_that_is_not_known_is_reported(text: str) -> None:
+    assert "with the keyword argument" in reported("", f"S({text})")[0]
+    kernel = lowered(module(f"K = {text}", "S(K)", ""))
+    assert kernel.parameters == ("K",)
+
+
+def test_sequences_of_different_lengths_that_must_be_equal() -> None:
+    assert reported("", "x = len(zip((1,), (1, 2), strict=True))") == ["zip() of sequences of different lengths"]
