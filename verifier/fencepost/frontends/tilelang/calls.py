@@ -7,9 +7,20 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.definitions import Definitions
-from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, NO_TILE, OPERATIONS, SILENT, Operand
+from fencepost.frontends.tilelang.expressions import touched
+from fencepost.frontends.tilelang.operations import (
+    BARRIERS,
+    MEMORIES,
+    NO_TILE,
+    OPERATIONS,
+    OPTIONAL,
+    SILENT,
+    VALUES,
+    Operand,
+)
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
+    Either,
     Function,
     Memory,
     Node,
@@ -45,16 +56,22 @@ class Calls(Definitions):
         operands = OPERATIONS.get(word)
         if operands is None:
             return self._unknown_call(call, f"T.{word}")
+        if not _plain(call):
+            return [self.gap(call, f"the operands of T.{word}")]
         reads: list[Region] = []
         writes: list[Region] = []
         copying = word in ("copy", "async_copy", "tma_copy", "transpose")
         known: set[int] = set()
         for operand in operands:
             argument = argument_of(call, operand.position, operand.keyword)
-            if argument is None:
+            if argument is None and (word, operand.keyword) in OPTIONAL:
                 continue
+            if argument is None:
+                return [self.gap(call, f"T.{word} without {operand.keyword}")]
             known.add(id(argument))
             regions = self._regions(argument, copying)
+            if not regions and operand.keyword not in VALUES:
+                return [self.gap(argument, f"which buffer `{ast.unparse(argument)[:60]}` is, in T.{word}")]
             way = operand.way
             if operand.fresh is not None and self._is_fresh(call, operand):
                 way = "w"
@@ -65,6 +82,8 @@ class Calls(Definitions):
         for argument in (*call.args, *(k.value for k in call.keywords)):
             if id(argument) not in known:
                 reads += [r for r in self._regions(argument, False) if r.tensor.memory != "barrier"]
+        if word == "cumsum" and not writes:  # in place
+            writes = list(reads[:1])
         op = Op(word, tuple(reads), tuple(writes), self.source.span(call), tile=word not in NO_TILE)
         return self._expanded(op) if word.startswith("reduce") or word == "cumsum" else [op]
 
@@ -127,6 +146,9 @@ class Calls(Definitions):
                 return [value]
             case Number(loads=loads):
                 return list(loads)
+            case Either(items):
+                found = [touched(i) for i in items]
+                return [r for regions in found for r in regions] if all(found) else []
             case Several(items):
                 return [Region(i) if isinstance(i, Tensor) else i for i in items if isinstance(i, (Tensor, Region))]
             case _:
@@ -134,21 +156,25 @@ class Calls(Definitions):
 
     def _other_call(self, call: ast.Call) -> list[Node]:
         """A call of something that is not in the language: a macro of the same text, or an unknown function."""
-        if isinstance(call.func, ast.Name):
-            function = self.scope.get(call.func.id)
-            if isinstance(function, Function):
-                return self._inlined(call, function)
+        function = self.function(call)
+        if function is not None:
+            return self._inlined(call, function)
         return self._unknown_call(call, ast.unparse(call.func))
 
     def _inlined(self, call: ast.Call, function: Function) -> list[Node]:
         name = function.node.name
+        self.result = Opaque()
+        arguments = function.node.args
+        if not _plain(call) or arguments.vararg is not None or arguments.kwarg is not None:
+            return [self.gap(call, f"the arguments of {name}")]
         if name in self.calls or len(self.calls) >= _MAX_INLINED:
             return [self.gap(call, f"{name} calls itself, or through too many others")]
-        arguments = function.node.args
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
         inside: dict[str, Value] = dict(function.scope)
         inside.update({n: v for n, v in self.scope.items() if n not in inside})
         defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
+        pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        defaults.update({a.arg: default for a, default in pairs if default is not None})
         given = dict(zip(names, call.args, strict=False))
         given.update({k.arg: k.value for k in call.keywords if k.arg is not None})
         for parameter in (*names, *(a.arg for a in arguments.kwonlyargs)):
@@ -156,14 +182,23 @@ class Calls(Definitions):
             if chosen is None:
                 inside.pop(parameter, None)
                 continue
-            value = self.evaluator.value(chosen)
+            value = self.evaluator.value(chosen) if parameter in given else self._default(function, chosen)
             inside[parameter] = value.tensor if isinstance(value, Region) and value.whole else value
         outer, self.evaluator.scope = self.evaluator.scope, inside
         self.calls = (*self.calls, name)
+        state, self.choices, self.returned, self.result = (self.choices, self.returned), 0, False, Plain(None)
         nodes = self.body(function.node.body)
+        self.choices, self.returned = state
         self.calls = self.calls[:-1]
         self.evaluator.scope = outer
         return nodes
+
+    def _default(self, function: Function, default: ast.expr) -> Value:
+        """The value of a default, which is computed where the function stands."""
+        outer, self.evaluator.scope = self.evaluator.scope, function.scope
+        value = self.evaluator.value(default)
+        self.evaluator.scope = outer
+        return value
 
     def _unknown_call(self, call: ast.Call, name: str) -> list[Node]:
         """An operation that is not known: it may read and write all of its operands."""
@@ -196,6 +231,11 @@ class Calls(Definitions):
         if isinstance(value, Number):
             return list(value.loads), "r"
         return self._regions(node, False), "rw"
+
+
+def _plain(call: ast.Call) -> bool:
+    """Whether a call says which argument is which: no `*` and no `**`."""
+    return not any(isinstance(a, ast.Starred) for a in call.args) and all(k.arg is not None for k in call.keywords)
 
 
 def _one_element(region: Region) -> bool:

@@ -6,13 +6,16 @@ import ast
 from dataclasses import dataclass, replace
 
 from fencepost import ir
+from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.operations import MEMORIES, TENSOR_TYPES
 from fencepost.frontends.tilelang.state import State
 from fencepost.frontends.tilelang.values import (
+    Either,
     Let,
     Memory,
     Node,
     Number,
+    Op,
     Opaque,
     Plain,
     Region,
@@ -21,6 +24,8 @@ from fencepost.frontends.tilelang.values import (
     Value,
 )
 
+_MAX_ITEMS = 64
+
 
 @dataclass(slots=True)
 class Definitions(State):
@@ -28,36 +33,126 @@ class Definitions(State):
 
     def _assign(self, node: ast.Assign, targets: list[ast.expr], value: ast.expr) -> list[Node]:
         nodes: list[Node] = []
+        made = self._made(node, _label(targets[0]), value)
+        if made is None:
+            for target in targets:
+                nodes += self._store(node, target, value)
+            return nodes
+        nodes, result = made
         for target in targets:
-            nodes += self._store(node, target, value)
+            nodes += self._put(node, target, result, value)
         return nodes
+
+    # ------------------------------------------------------------------------------------------------ what acts
+
+    def _made(self, node: ast.stmt, name: str, value: ast.expr) -> tuple[list[Node], Value] | None:
+        """What an expression does that allocates or calls functions which act, and its value; None for any other."""
+        if not self.hidden(value):
+            return None
+        match value:
+            case ast.Call() if any(self.hidden(a) for a in (*value.args, *value.keywords)):
+                pass
+            case ast.Call() if self.word(value.func) in MEMORIES:
+                tensor = self._tensor(name, str(self.word(value.func)), value)
+                return self._initialised(node, tensor, value), tensor
+            case ast.Call():
+                function = self.function(value)
+                if function is not None:
+                    nodes = self._inlined(value, function)
+                    return nodes, self.result
+            case ast.Tuple(items) | ast.List(items):
+                return self._made_each(node, [(name, i) for i in items])
+            case ast.ListComp(element, [ast.comprehension(ast.Name(index), over, [], 0)]):
+                rounds = self._rounds(over)
+                if rounds is not None and not self.hidden(over):
+                    outer, self.evaluator.scope = self.evaluator.scope, dict(self.scope)
+                    nodes = []
+                    given: list[Value] = []
+                    for item in rounds:
+                        self.scope[index] = item
+                        more, found = self._made_each(node, [(name, element)])
+                        nodes += more
+                        given += found.items
+                    self.evaluator.scope = outer
+                    return nodes, Several(tuple(given))
+        return [self.gap(value, f"what `{ast.unparse(value)[:60]}` does")], Opaque()
+
+    def _made_each(self, node: ast.stmt, parts: list[tuple[str, ast.expr]]) -> tuple[list[Node], Several]:
+        nodes: list[Node] = []
+        items: list[Value] = []
+        for name, part in parts:
+            made = self._made(node, name, part)
+            nodes += made[0] if made is not None else []
+            items.append(made[1] if made is not None else self.evaluator.value(part))
+        return nodes, Several(tuple(items))
+
+    def _rounds(self, over: ast.expr) -> list[Value] | None:
+        """The values that a comprehension runs through, if the text tells them."""
+        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "range":
+            numbers = [self.evaluator.number(a).expr for a in over.args]
+            bounds = [n.value for n in numbers if isinstance(n, ir.Int)]
+            plain = not over.keywords and 1 <= len(over.args) <= 3 and len(bounds) == len(numbers)
+            if plain and (len(bounds) < 3 or bounds[2]) and len(range(*bounds)) <= _MAX_ITEMS:
+                return [Plain(i) for i in range(*bounds)]
+            return None
+        found = self.evaluator.value(over)
+        return list(found.items) if isinstance(found, Several) and len(found.items) <= _MAX_ITEMS else None
+
+    # ------------------------------------------------------------------------------------------------ targets
+
+    def _put(self, node: ast.stmt, target: ast.expr, value: Value, text: ast.expr) -> list[Node]:
+        """Give a value that is known already to a target."""
+        match target:
+            case ast.Name(name):
+                old = self.scope.get(name)
+                if isinstance(old, Tensor) and old.scalar and not isinstance(value, (Tensor, Several)):
+                    number = self.evaluator.as_number(text, value)
+                    return [Op("store", tuple(dict.fromkeys(number.loads)), (Region(old),), self.source.span(node))]
+                return self._bind(node, name, value, text)
+            case ast.Tuple(items) | ast.List(items) if isinstance(value, Several) and len(items) == len(value.items):
+                if not any(isinstance(i, ast.Starred) for i in items):
+                    nodes: list[Node] = []
+                    for item, one in zip(items, value.items, strict=True):
+                        nodes += self._put(node, item, one, text)
+                    return nodes
+        for inner in ast.walk(target):
+            if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+                self.scope.pop(inner.id, None)
+        return [self.gap(node, f"an assignment to `{ast.unparse(target)[:60]}`")]
 
     def _store(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> list[Node]:
         match target:
             case ast.Name(name):
                 old = self.scope.get(name)
-                if isinstance(old, Tensor) and old.scalar and not self._allocates(value):
+                if isinstance(old, Tensor) and old.scalar:
                     return [self.operation(node, "store", (value,), (Region(old),))]
                 return self._define(node, name, value)
             case ast.Subscript(base, index):
                 owner = self.evaluator.value(base)
                 if isinstance(owner, Region):
                     owner = owner.tensor
+                if isinstance(owner, Either) and _tensors(owner):
+                    done = self.operation(node, "store", (value, *_indices(index)), ())
+                    return [replace(done, writes=tuple(dict.fromkeys(touched(owner))))]
                 if isinstance(owner, Tensor):
                     region = self.evaluator.region(owner, index)
                     op = self.operation(node, self._store_name(owner, value), (value, *_indices(index)), (region,))
                     return [op]
-                return []
-            case ast.Tuple(items) | ast.List(items):
+                if isinstance(owner, (Several, Opaque)):  # nothing of the program: entries of it are read as unknown
+                    return []
+                return [self.gap(node, f"an assignment to `{ast.unparse(target)[:60]}`")]
+            case ast.Tuple(items) | ast.List(items) if all(isinstance(i, ast.Name) for i in items):
                 found = self.evaluator.value(value)
-                values: tuple[Value, ...] = found.items if isinstance(found, Several) else ()
-                for place, item in enumerate(items):
+                names = [i.id for i in items if isinstance(i, ast.Name)]
+                stored = any(isinstance(old, Tensor) and old.scalar for old in map(self.scope.get, names))
+                if stored or isinstance(found, Several):
+                    return self._put(node, target, found, value)
+                for item in items:
                     if isinstance(item, ast.Name):
-                        known = values[place] if place < len(values) else self.evaluator.as_number(item, Opaque())
-                        self.scope[item.id] = known
+                        self.scope[item.id] = self.evaluator.as_number(item, Opaque())
                 return []
             case _:
-                return []
+                return self._put(node, target, self.evaluator.value(value), value)
 
     def _store_name(self, target: Tensor, value: ast.expr) -> str:
         """Element-wise copies from global to shared memory are copies to the compiler."""
@@ -68,15 +163,9 @@ class Definitions(State):
         loaded = isinstance(found, Region) and found.tensor.memory == "global"
         return "copy" if loaded and target.memory == "shared" else "store"
 
-    def _allocates(self, value: ast.expr) -> bool:
-        return isinstance(value, ast.Call) and self.word(value.func) in MEMORIES
-
     def _define(self, node: ast.stmt, name: str, value: ast.expr, bind: bool = False) -> list[Node]:
         if isinstance(value, ast.Call):
             word = self.word(value.func)
-            if word in MEMORIES:
-                self.scope[name] = self._tensor(name, word, value)
-                return self._initialised(node, self.scope[name], value)
             if word in ("view", "reshape") and value.args:
                 base = self.evaluator.value(value.args[0])
                 if isinstance(base, Region):
@@ -84,10 +173,18 @@ class Definitions(State):
                 if isinstance(base, Tensor):
                     self.scope[name] = replace(base, shape=None)
                     return []
+            if word == "make_tensor" and value.args:
+                pointer = self.evaluator.value(value.args[0])
+                shape = self._dims(value.args[1]) if len(value.args) > 1 else None
+                own = pointer.name if isinstance(pointer, Tensor) else self.fresh_name(name)
+                self.scope[name] = Tensor(own, "global", shape)
+                return []
             if word in ("match_buffer", *TENSOR_TYPES):
                 self.scope[name] = self._parameter(name, value)
                 return []
-        found = self.evaluator.value(value)
+        return self._bind(node, name, self.evaluator.value(value), value, bind)
+
+    def _bind(self, node: ast.stmt, name: str, found: Value, value: ast.expr, bind: bool = False) -> list[Node]:
         if isinstance(found, Region):
             found = self.evaluator.as_number(value, found)
         if bind and not isinstance(found, Number):
@@ -116,13 +213,17 @@ class Definitions(State):
         if not isinstance(target, ast.Name):
             return self._store(node, target, value) if value is not None else []
         if value is None:
-            called = annotation.func if isinstance(annotation, ast.Call) else annotation
-            if self.word(called) in TENSOR_TYPES:
+            if self._is_tensor(annotation):
                 self.scope[target.id] = self._parameter(target.id, annotation)
             return []
+        made = self._made(node, target.id, value)
+        if made is not None:
+            return [*made[0], *self._put(node, target, made[1], value)]
         return self._define(node, target.id, value, bind=self.in_pipeline)
 
     def _augmented(self, node: ast.AugAssign, target: ast.expr, op: ast.operator, value: ast.expr) -> list[Node]:
+        if self.hidden(value):
+            return [self.gap(value, f"what `{ast.unparse(value)[:60]}` does")]
         whole = ast.BinOp(target, op, value)
         ast.copy_location(whole, node)
         return self._store(node, target, whole)
@@ -139,7 +240,10 @@ class Definitions(State):
     def _shape(self, call: ast.Call, spread_out: bool = False) -> tuple[ir.Expr, ...] | None:
         if not call.args:
             return None
-        first = self.evaluator.value(call.args[0])
+        return self._dims(call.args[0], spread_out)
+
+    def _dims(self, node: ast.expr, spread_out: bool = False) -> tuple[ir.Expr, ...] | None:
+        first = self.evaluator.value(node)
         if isinstance(first, Several):
             return tuple(self._size(i) for i in first.items)
         if isinstance(first, (Plain, Number)) and not spread_out:
@@ -159,18 +263,38 @@ class Definitions(State):
 
     def _parameter(self, name: str, annotation: ast.expr) -> Tensor:
         shape = self._shape(annotation) if isinstance(annotation, ast.Call) else None
+        match annotation:
+            case ast.Subscript(_, ast.Tuple([first, *_])):
+                shape = self._dims(first)
         return Tensor(self.fresh_name(name), "global", shape)
+
+    def _is_tensor(self, annotation: ast.expr) -> bool:
+        """Whether an annotation says `T.Tensor(...)`, `T.Tensor[...]` or their kin."""
+        match annotation:
+            case ast.Call(named) | ast.Subscript(named):
+                return self.word(named) in TENSOR_TYPES
+            case _:
+                return self.word(annotation) in TENSOR_TYPES
 
     def parameters(self, function: ast.FunctionDef) -> None:
         """Put the parameters of a kernel into the scope: tensors where annotated so, else integers."""
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         for argument in arguments:
             note = argument.annotation
-            called = note.func if isinstance(note, ast.Call) else note
-            if note is not None and called is not None and self.word(called) in TENSOR_TYPES:
+            if note is not None and self._is_tensor(note):
                 self.scope[argument.arg] = self._parameter(argument.arg, note)
             else:
                 self.scope.pop(argument.arg, None)
+
+
+def _tensors(either: Either) -> bool:
+    """Whether every thing that is open to choice is a tensor."""
+    return all(isinstance(i, (Tensor, Region)) or (isinstance(i, Either) and _tensors(i)) for i in either.items)
+
+
+def _label(target: ast.expr) -> str:
+    """The name that a buffer gets that is made for a target."""
+    return next((n.id for n in ast.walk(target) if isinstance(n, ast.Name)), "buffer")
 
 
 def _indices(index: ast.expr) -> list[ast.expr]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from fencepost import ir
 from fencepost.frontends.tilelang.operations import SAME_VALUE
 from fencepost.frontends.tilelang.regions import dimension, index_dim
 from fencepost.frontends.tilelang.values import (
     Dim,
+    Either,
     Full,
     Number,
     Opaque,
@@ -85,6 +86,9 @@ class Evaluator:
                 return self._attribute(node, base, name)
             case ast.Call():
                 return self._call(node)
+            case ast.Dict(_, entries):
+                found = self._unknown(node, entries)
+                return found if found.loads else Opaque("a dictionary")
             case _:
                 return self._unknown(node, list(_children(node)))
 
@@ -109,6 +113,8 @@ class Evaluator:
                 return Number(self._fresh(node, False), False, (Region(value),))
             case Plain() | Opaque():
                 return Number(self._fresh(node, True), True)
+            case Either():
+                return Number(self._fresh(node, False, True), False, tuple(touched(value)))
             case _:
                 return self._unknown(node, list(_children(node)))
 
@@ -230,8 +236,10 @@ class Evaluator:
         if isinstance(condition, Plain):
             return self.value(body if condition.value else orelse)
         a, b = self.value(body), self.value(orelse)
-        if isinstance(a, (Tensor, Several)) or isinstance(b, (Tensor, Several)):
+        if any(isinstance(v, Tensor) and v.scalar for v in (a, b)):
             return self._unknown(node, [body, orelse])
+        if isinstance(a, (Tensor, Several, Either)) or isinstance(b, (Tensor, Several, Either)):
+            return Either((a, b))
         c, x, y = self.as_number(test, condition), self.as_number(body, a), self.as_number(orelse, b)
         return self._sized(node, ir.Choose(c.expr, x.expr, y.expr), (c, x, y))
 
@@ -247,7 +255,11 @@ class Evaluator:
                 chosen = place.value if isinstance(place, Plain) else None
                 if isinstance(chosen, int) and -len(items) <= chosen < len(items):
                     return items[chosen]
-                return Number(self._fresh(node, True), True)
+                if any(isinstance(i, (Tensor, Region, Several, Either)) for i in items):
+                    return Either(items)
+                return self._unknown(node, [base, index])
+            case Either(items):
+                return Either(tuple(i for item in items for i in (item.items if _is_list(item) else (item,))))
             case _:
                 return self._unknown(node, [index])
 
@@ -327,7 +339,7 @@ class Evaluator:
         """`T.const("M, N")`: integers that the caller chooses."""
         first = self.value(node.args[0])
         if isinstance(first, Plain) and isinstance(first.value, str):
-            names = [part.strip() for part in first.value.split(",") if part.strip()]
+            names = first.value.replace(",", " ").split()
             numbers = tuple(self.symbol(name) for name in names if name.isidentifier())
             return numbers[0] if len(numbers) == 1 else Several(numbers)
         return self._unknown(node, node.args)
@@ -365,6 +377,9 @@ class Evaluator:
                     static = False
                 case Several(items):
                     static = static and all(not isinstance(i, (Tensor, Region)) for i in items)
+                case Either() as either:
+                    loads += touched(either)
+                    static = False
         return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
 
     def _fresh(self, node: ast.AST, static: bool, loaded: bool = False) -> ir.Expr:
@@ -378,6 +393,25 @@ class Evaluator:
             self.symbols[name] = None
             return ir.Name(name)
         return ir.Call(name, tuple(map(ir.Name, self.variables)))
+
+
+def _is_list(value: Value) -> TypeGuard[Several]:
+    return isinstance(value, Several)
+
+
+def touched(value: Value) -> list[Region]:
+    """Some elements of every tensor that a value may be."""
+    match value:
+        case Tensor():
+            return [Region(value, (Vague(),))]
+        case Region(tensor, dims):
+            return [Region(tensor, tuple(Vague() for _ in dims) if dims else (Vague(),))]
+        case Number(loads=loads):
+            return list(loads)
+        case Several(items) | Either(items):
+            return [region for item in items for region in touched(item)]
+        case _:
+            return []
 
 
 def _children(node: ast.AST) -> Iterable[ast.expr]:

@@ -16,6 +16,7 @@ from fencepost.frontends.tilelang.merge import Extents, merged
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
     Branch,
+    Either,
     Function,
     Gap,
     Loop,
@@ -26,6 +27,7 @@ from fencepost.frontends.tilelang.values import (
     Pipe,
     Plain,
     Several,
+    Tensor,
     Value,
 )
 
@@ -44,6 +46,8 @@ class Lowering(PipelineNotes):
         self.depth += 1
         nodes: list[Node] = []
         for statement in statements:
+            if self.returned:
+                break
             uses = self.mentioned(statement) if self.lets and not hasattr(statement, "body") else ()
             found = self._statement(statement)
             nodes += [
@@ -56,24 +60,37 @@ class Lowering(PipelineNotes):
         """A block of its own: its definitions end with it, and it does not hold statements of the pipeline."""
         outer, in_pipeline = self.evaluator.scope, self.in_pipeline
         self.evaluator.scope, self.in_pipeline = dict(outer), False
-        nodes = tuple(self.body(statements))
+        nodes = tuple(self._maybe(statements))
+        self.left = self.scope
         self.evaluator.scope, self.in_pipeline = outer, in_pipeline
+        return nodes
+
+    def _maybe(self, statements: Iterable[ast.stmt]) -> list[Node]:
+        """Statements that may run any number of times."""
+        self.choices += 1
+        nodes = self.body(statements)
+        self.choices -= 1
         return nodes
 
     # ------------------------------------------------------------------------------------------------ statements
 
     def _statement(self, node: ast.stmt) -> list[Node]:
         match node:
-            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global() | ast.Return():
+            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global():
                 return []
+            case ast.Return(value):
+                return self._return(node, value)
             case ast.Nonlocal() | ast.Delete() | ast.ClassDef():
                 return []
-            case ast.Assert():
-                return []
+            case ast.Expr(ast.Call() as call) if any(self.hidden(a) for a in (*call.args, *call.keywords)):
+                return [self.gap(node, f"what is done inside `{ast.unparse(call)[:60]}`")]
             case ast.Expr(ast.Call() as call):
                 return self._call(call)
-            case ast.Expr():
-                return []
+            case ast.Expr() | ast.Assert():
+                acts = self.hidden(node)
+                return [self.gap(node, f"what is done inside `{ast.unparse(node)[:60]}`")] if acts else []
+            case ast.If(head) | ast.For(iter=head) | ast.While(head) if self.hidden(head):
+                return [self.gap(head, f"what is done inside `{ast.unparse(head)[:60]}`")]
             case ast.Assign(targets, value):
                 return self._assign(node, targets, value)
             case ast.AnnAssign(target, annotation, value):
@@ -83,17 +100,32 @@ class Lowering(PipelineNotes):
             case ast.If(test, body, orelse):
                 return self._if(node, test, body, orelse)
             case ast.For():
-                return self._for(node)
+                return [*self._for(node), *self.body(node.orelse)]
             case ast.With(items, body):
                 return self._with(node, items, body)
-            case ast.While(_, body):
-                return [self._repeated(node, f"`while {ast.unparse(node.test)}`", "_", body)]
+            case ast.While(_, body, orelse):
+                return [self._repeated(node, f"`while {ast.unparse(node.test)}`", "_", body), *self.body(orelse)]
             case ast.FunctionDef():
                 macro = any(self.word(d.func if isinstance(d, ast.Call) else d) == "macro" for d in node.decorator_list)
                 self.scope[node.name] = Function(node, self.scope, macro)
                 return []
             case _:
                 return [self.gap(node, f"`{_keyword(node)}` in a kernel")]
+
+    def _return(self, node: ast.Return, value: ast.expr | None) -> list[Node]:
+        """The end of the function that is put in place."""
+        if self.choices:
+            return [self.gap(node, "a return that may or may not be reached")]
+        self.returned = True
+        if value is None:
+            return []
+        made = self._made(node, "result", value) if self.calls else None
+        if made is None:
+            self.result = self.evaluator.value(value)
+            return []
+        self.result = made[1]
+        self.returned = True
+        return made[0]
 
     # ------------------------------------------------------------------------------------------------ blocks
 
@@ -106,11 +138,24 @@ class Lowering(PipelineNotes):
             value = self.evaluator.as_number(test, Opaque())
         condition = self.evaluator.as_number(test, value)
         span = self.source.span(node)
-        first, second = self._inner(body), self._inner(orelse)
+        first = self._inner(body)
+        one = self.left
+        second = self._inner(orelse)
+        if condition.static:
+            self._meet(one, self.left)
         if condition.static and self.in_pipeline and (len(first) != 1 or len(second) > 1):
             text = ast.unparse(test)
             self.assume(f"`if {text}` on line {span.line} is taken as one statement, whatever {text} is")
         return [Branch(((condition, first),), second, span, self.mentioned(test))]
+
+    def _meet(self, one: dict[str, Value], other: dict[str, Value]) -> None:
+        """Which buffers names stand for after a choice that the compiler makes."""
+        for name in dict.fromkeys((*one, *other)):
+            values = tuple(dict.fromkeys(s[name] for s in (one, other) if name in s))
+            if all(isinstance(v, (Tensor, Either)) for v in values):
+                self.scope[name] = values[0] if len(values) == 1 else Either(values)
+            elif name in self.scope and any(v != self.scope[name] for v in values):
+                del self.scope[name]
 
     def _with(self, node: ast.With, items: list[ast.withitem], body: list[ast.stmt]) -> list[Node]:
         words = [self.word(i.context_expr.func) for i in items if isinstance(i.context_expr, ast.Call)]
@@ -225,7 +270,7 @@ class Lowering(PipelineNotes):
             size = sizes[place] if place < len(sizes) else ir.Name("?")
             extents[var] = (ir.Int(0), size)
         in_pipeline, self.in_pipeline = self.in_pipeline, False
-        nodes = self.body(node.body)
+        nodes = self._maybe(node.body)
         self.in_pipeline = in_pipeline
         self.evaluator.scope = outer
         return merged(nodes, extents, self.source.span(node))
@@ -265,7 +310,7 @@ class Lowering(PipelineNotes):
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
         self.in_pipeline = True
-        body = tuple(self.body(node.body))
+        body = tuple(self._maybe(node.body))
         self.evaluator.scope, self.evaluator.variables, self.in_pipeline = outer, variables, in_pipeline
         start, stop = bounds
         sure = start.static and stop.static

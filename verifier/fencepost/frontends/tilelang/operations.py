@@ -72,6 +72,12 @@ OPERATIONS: dict[str, tuple[Operand, ...]] = {
     "assume": (Operand(0, "cond", "r"),),
 }
 
+OPTIONAL = frozenset({("cumsum", "dst"), ("finalize_reducer", "dst")})
+"""Operands that may be left out: (operation, operand)."""
+
+VALUES = frozenset({"value", "obj", "condition", "cond"})
+"""Operands that need not be tensors."""
+
 BARRIERS = frozenset(
     {
         "sync_threads", "sync_warp", "sync_grid", "sync_global", "syncthreads", "barrier_wait", "barrier_arrive",

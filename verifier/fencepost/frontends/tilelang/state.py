@@ -10,7 +10,10 @@ from dataclasses import dataclass, field
 from fencepost import ir
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.tilelang.expressions import Evaluator
-from fencepost.frontends.tilelang.values import Gap, Node, Number, Op, Region, Value
+from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Op, Plain, Region, Value
+
+_ACTING = {*OPERATIONS, *BARRIERS, *MEMORIES} - {"assume"}
 
 
 @dataclass(slots=True)
@@ -20,6 +23,10 @@ class State(ABC):
     `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
     `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline;
     `lets` are the scalars that have names of their own.
+
+    `choices` counts the branches and loops around the statement at hand, within the function that is put in place;
+    `returned`: that function has ended; `result` is what it gave.  `left` is the
+    scope with which the last block of its own has ended.
     """
 
     source: Source
@@ -31,6 +38,10 @@ class State(ABC):
     defaults: dict[str, int] = field(default_factory=dict)
     in_pipeline: bool = False
     lets: set[str] = field(default_factory=set)
+    choices: int = 0
+    returned: bool = False
+    result: Value = field(default_factory=lambda: Plain(None))
+    left: dict[str, Value] = field(default_factory=dict)
 
     @property
     def scope(self) -> dict[str, Value]:
@@ -40,12 +51,57 @@ class State(ABC):
     def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
         """Lower statements in order; definitions stay in the scope."""
 
+    @abstractmethod
+    def _inlined(self, call: ast.Call, function: Function) -> list[Node]:
+        """Put a function of the text in place of a call; `result` is what it returns."""
+
     def gap(self, node: ast.AST, reason: str) -> Gap:
         return Gap(reason, self.source.span(node))
 
     def word(self, node: ast.expr) -> str | None:
         """The name of a member of the language."""
         return self.evaluator.called(node)
+
+    def acts(self, node: ast.AST) -> bool:
+        """Whether a call does something besides giving a value, or an expression binds a name."""
+        if isinstance(node, ast.NamedExpr):
+            return True
+        if not isinstance(node, ast.Call):
+            return False
+        if self.word(node.func) in _ACTING:
+            return True
+        function = self.function(node)
+        return function is not None and self._effects(function)
+
+    def function(self, call: ast.Call) -> Function | None:
+        """The function of the same text that is called."""
+        found = self.scope.get(call.func.id) if isinstance(call.func, ast.Name) else None
+        return found if isinstance(found, Function) else None
+
+    def hidden(self, node: ast.AST) -> bool:
+        """Whether something acts inside an expression."""
+        return any(self.acts(n) for n in ast.walk(node))
+
+    def _effects(self, function: Function) -> bool:
+        """Whether a function holds operations, allocations or stores, itself or through those that it calls."""
+        seen: set[int] = set()
+        stack = [function]
+        while stack:
+            one = stack.pop()
+            if id(one.node) in seen:
+                continue
+            seen.add(id(one.node))
+            for node in (n for s in one.node.body for n in ast.walk(s)):
+                match node:
+                    case ast.Subscript(ctx=ast.Store() | ast.Del()) | ast.Nonlocal() | ast.Global():
+                        return True
+                    case ast.Call(ast.Name(name)):
+                        called = one.scope.get(name, self.scope.get(name))
+                        if isinstance(called, Function):
+                            stack.append(called)
+                    case ast.Call(called_member) if self.word(called_member) in _ACTING:
+                        return True
+        return False
 
     def line(self, node: ast.AST) -> int:
         return self.source.span(node).line

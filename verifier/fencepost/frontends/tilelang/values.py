@@ -89,6 +89,13 @@ class Several:
 
 
 @dataclass(frozen=True, slots=True)
+class Either:
+    """One of several things; which one is not known."""
+
+    items: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Function:
     """A function of the same text; `scope` is what its free names mean."""
 
@@ -104,7 +111,7 @@ class Opaque:
     text: str = ""
 
 
-Value: TypeAlias = Tensor | Region | Number | Plain | Several | Function | Opaque
+Value: TypeAlias = Tensor | Region | Number | Plain | Several | Either | Function | Opaque
 
 
 # ------------------------------------------------------------------------------------------------ the lowered program

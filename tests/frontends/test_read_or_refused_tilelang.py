@@ -1,0 +1,155 @@
+"""TileLang: whatever is not read is said, and never read as something else."""
+
+from __future__ import annotations
+
+from textwrap import dedent, indent
+
+import pytest
+
+from fencepost import ir
+from fencepost.findings import Verdict
+from fencepost.frontends.tilelang import read
+from fencepost.pipeline.check import check_pipeline, pipelines
+from fencepost.pipeline.result import PipelineResult
+from fencepost.printer import print_kernel
+
+KERNEL = """
+@tilelang.jit
+def scale(A, B, dtype="float16"):
+    M, K = T.const("M, K")
+    A: T.Tensor((M, K), dtype)
+    B: T.Tensor((M, K), dtype)
+    with T.Kernel(64, threads=128) as bx:
+        a = T.alloc_shared((64, 64), dtype)
+        c = T.alloc_shared((64, 64), dtype)
+"""
+
+
+def _kernel(body: str, module: str = "") -> ir.Kernel:
+    text = "import tilelang\nimport tilelang.language as T\n" + dedent(module) + KERNEL
+    result = read(text + indent(dedent(body).strip("\n"), " " * 8) + "\n", "t.py")
+    assert not result.errors, result.errors
+    (kernel,) = result.kernels
+    return kernel
+
+
+def _check(body: str, module: str = "") -> PipelineResult:
+    kernel = _kernel(body, module)
+    return check_pipeline(pipelines(kernel)[0], kernel)
+
+
+def _refused(body: str, module: str = "") -> list[str]:
+    """The notes of what could not be read; nothing is claimed."""
+    kernel = _kernel(body, module)
+    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is Verdict.UNKNOWN
+    found = (n.reason for s in kernel.body for n in ir.walk(s) if isinstance(n, ir.Unsupported))
+    return list(dict.fromkeys(found))
+
+
+def _wrong(buffer: str, other: str | None = None) -> str:
+    """A loop whose second statement reads too early what the first has written, if both name the same buffer."""
+    return (
+        "for k in T.Pipelined(8, stage=[1, 0], order=[0, 1]):\n"
+        f"    T.copy(A[bx, k * 64], {buffer})\n"
+        f"    T.copy({other or buffer}, B[bx, k * 64])\n"
+    )
+
+
+def _first(statement: str) -> str:
+    return f"for k in T.Pipelined(8, stage=[0, 0], order=[0, 1]):\n    {statement}\n    T.copy(a, B[bx, k * 64])\n"
+
+
+# ------------------------------------------------------------------------------------------------ buffers
+
+MAKE = "def mk():\n    return T.alloc_shared((64, 64), 'float16')\n"
+ALLOC = "T.alloc_shared((64, 64), dtype)"
+
+
+@pytest.mark.parametrize(
+    ("before", "loop", "module"),
+    [
+        ("", _wrong("a"), ""),
+        ("bufs = (a, c)", _wrong("bufs[k % 2]"), ""),
+        ("bufs = [a, c]", _wrong("bufs[1]"), ""),
+        ("", _wrong("(a if k % 2 == 0 else c)"), ""),
+        (f"p, q = {ALLOC}, {ALLOC}", _wrong("p"), ""),
+        ("p = mk()", _wrong("p"), MAKE),
+        (f"bufs = [{ALLOC} for _ in range(2)]", _wrong("bufs[0]"), ""),
+        (f"p = q = {ALLOC}", _wrong("p", "q"), ""),
+        (f"if K > 64:\n    p = {ALLOC}", _wrong("p"), ""),
+        ("p = a\nif K > 64:\n    p = c", _wrong("p"), ""),
+    ],
+)
+def test_buffers_that_are_named_indirectly(before: str, loop: str, module: str) -> None:
+    result = _check(f"{before}\n{loop}", module)
+    assert {f.code for f in result.faults} == {"903"}
+
+
+@pytest.mark.parametrize("before", ["bufs = {}\nbufs[0] = a", "bufs = {0: a}", "class P:\n    pass\nbufs = P()"])
+def test_buffers_that_are_not_known_are_said(before: str) -> None:
+    assert _refused(f"{before}\n{_wrong('bufs[0]')}") == ["which buffer `bufs[0]` is, in T.copy"]
+
+
+def test_buffers_of_annotations_in_brackets_and_of_pointers() -> None:
+    text = """\
+import tilelang.language as T
+
+@T.prim_func
+def main(A: T.Tensor[(64, 512), T.float16], b: T.ptr):
+    B = T.make_tensor(b, (64, 512), "float16")
+    with T.Kernel(8, threads=128) as bx:
+        s = T.alloc_shared((64, 64), "float16")
+        for k in T.Pipelined(8, num_stages=2):
+            T.copy(A[0, k * 64], s)
+            T.copy(s, B[0, k * 64])
+"""
+    (kernel,) = read(text, "t.py").kernels
+    assert "tile_copy s <- A @ S" in print_kernel(kernel) and "tile_copy b <- s @ S" in print_kernel(kernel)
+
+
+# ------------------------------------------------------------------------------------------------ statements
+
+LOAD = "@T.macro\ndef load(A, a, bx, k):\n    T.copy(A[bx, k * 64], a)\n    return k\n"
+
+
+def test_a_macro_that_gives_a_value_is_put_in_place() -> None:
+    lines = [line.strip() for line in print_kernel(_kernel(_first("x = load(A, a, bx, k)"), LOAD)).splitlines()]
+    at = lines.index("tile_copy a <- A @ S")
+    assert lines[at + 1 :] == ["bind x = k", "tile_copy B <- a @ S"]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "x = load(A, a, bx, k) + 1",
+        "x = T.copy(A[bx, k * 64], a)",
+        "T.copy(A[bx, k * 64], a) if K > 3 else T.copy(A[bx, k * 64], c)",
+        "K > 2 and T.copy(A[bx, k * 64], a)",
+        "[T.copy(A[bx, k * 64], a) for i in range(2)]",
+        "(T.copy(A[bx, k * 64], a), T.copy(A[bx, k * 64], c))",
+        "T.fill(a, load(A, c, bx, k))",
+        "T.copy(*(A[bx, k * 64], a))",
+        "load(*(A, a, bx, k))",
+    ],
+)
+def test_what_acts_inside_an_expression_is_said(statement: str) -> None:
+    (note,) = _refused(_first(statement), LOAD)
+    assert note.startswith(("what `", "what is done inside `", "the operands of", "the arguments of")), note
+
+
+def test_the_else_part_of_a_loop_is_read() -> None:
+    body = "for i in T.serial(3):\n    T.fill(a, 0)\nelse:\n    T.copy(A[bx, 0], c)\n" + _wrong("a")
+    assert "tile_copy c <- A @ S" in print_kernel(_kernel(body))
+
+
+def test_a_return_that_is_reached_ends_a_macro() -> None:
+    module = "@T.macro\ndef load(A, a, bx, k, skip):\n    if skip:\n        return\n    T.copy(A[bx, k * 64], a)\n"
+    for skip, copied in (("True", False), ("False", True)):
+        kernel = _kernel("T.copy(A[bx, 0], a)\n" + _first(f"load(A, a, bx, k, {skip})"), module)
+        assert len(pipelines(kernel)[0].body) == (2 if copied else 1)
+
+
+def test_a_return_that_may_be_reached_is_said() -> None:
+    assert _refused(_first("T.copy(A[bx, k * 64], a)\n    if bx > 3:\n        return")) == [
+        "a return that may or may not be reached"
+    ]
