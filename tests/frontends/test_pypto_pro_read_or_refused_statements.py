@@ -108,3 +108,81 @@ def test_accesses_of_vector_functions(body: str, expected: str) -> None:
 def test_tiles_in_an_argument() -> None:
     function = "@pl.vector_function\ndef f(pair):\n    dst, src = pair\n    vf.store_align(dst, vf.load_align(src, 0))"
     assert notes("f((t, u))", function) == ["several tiles are passed to a vector function as one argument"]
+
+
+# --------------------------------------------------------------------------------------------------------- assignments
+
+
+def test_a_value_for_several_names() -> None:
+    lines = vector("x = n * 2\nx = y = x + 1\nW(x)\nW(y)")
+    assert lines[:4] == ["x = n * 2", "y_next = x + 1", "x = x + 1", "y = y_next"]
+
+
+def test_a_loop_that_changes_what_its_bounds_were() -> None:
+    lines = vector("x = n * 2\nfor i in pl.range(x, x + 9, n):\n    W(i % 4)\n    x = x + 1")
+    assert lines == [
+        "x = n * 2",
+        "i_first = x",
+        "for i_trip in range(i_trips):",
+        "    i = i_first + i_trip * i_step",
+        "    wait_cross_core i % 4 @ V",
+        "    x = x + 1",
+    ]
+
+
+@pytest.mark.parametrize("step", ["-n", "n * -2", "-n - 1"])
+def test_loops_that_run_down_by_unknown_steps(step: str) -> None:
+    assert notes(f"for i in pl.range(n, 0, {step}):\n    W(i % 4)") == [
+        "a loop with a negative step that is not known is not supported"
+    ]
+
+
+def test_a_valid_shape_belongs_to_a_slot() -> None:
+    group = "g = pl.make_tile_group(VEC, addrs=[0, 8192])\n"
+    first = "t = g.next()\npl.set_validshape({shape})\n"
+    body = f"{group}{first}t = g.next()\npl.exp(t, t)"
+    for shape in ("t, [64, 32]", "tile=t, shape=[64, 32]"):
+        assert vector(body.format(shape=shape)) == vector(body.format(shape="t, [64, 64]"))
+    assert notes("pl.set_validshape(t)") == ["pl.set_validshape takes a tile and a shape"]
+
+
+# ----------------------------------------------------------------------------------------------------------- functions
+
+
+def test_a_helper_that_returns_or_falls_off_its_end() -> None:
+    helper = "def f(m):\n    if m == 0:\n        return 5\n    W(0)"
+    assert vector("f(n)", helper) == ["if n != 0:", "    wait_cross_core 0 @ V"]
+    assert "unsupported" in vector("r = f(n)\nif r is None:\n    W(1)", helper)
+    assert "    wait_cross_core 1 @ V" not in vector("r = f(n)\nif r is None:\n    W(1)", helper)
+
+
+TWICE = "def twice(f):\n    return f\n"
+SEND = "@twice\ndef send(i):\n    W(i)\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "before", "expected"),
+    [
+        ("send(3)", TWICE + SEND, "what send does is changed by a decorator"),
+        (SEND + "send(3)", TWICE, "what send does is changed by a decorator"),
+        ("k = 0\ndef f():\n    W(k)\nk = 1\nf()", "", "k has been assigned since f was defined"),
+        ("def f():\n    W(k)\nk = 1\nf()", "k = 0", "k has been assigned since f was defined"),
+        ("k = 3\ndef f():\n    nonlocal k\n    k = 4\nf()", "", "this statement (nonlocal) is not supported"),
+        ("global K\nK = 4", "K = 3", "this statement (global) is not supported"),
+        ("from cfg import N\nW(N)", "N = 3", "an integer is needed here, not a module"),
+    ],
+)
+def test_what_a_helper_is_not_read_as(body: str, before: str, expected: str) -> None:
+    assert expected in notes(body, before)
+
+
+def test_an_asynchronous_function_takes_the_name() -> None:
+    found = vector("def f():\n    W(5)\nasync def f():\n    W(7)\nf()")
+    assert found == ["unsupported", "unsupported"]
+
+
+def test_default_values_are_those_of_the_definition() -> None:
+    helper = "N = 3\ndef f(i=N):\n    W(i)\nN = 5"
+    assert vector("N = 9\nf()", helper) == ["wait_cross_core 3 @ V"]
+    inner = "N = n * 2\ndef f(i=N):\n    W(i)\nN = N + 5\nf()"
+    assert vector(inner) == ["N = n * 2", "i_default = N", "N = N + 5", "wait_cross_core i_default @ V"]

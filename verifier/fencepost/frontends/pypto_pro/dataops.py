@@ -27,6 +27,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unknown,
     Unreadable,
     Value,
+    nodes_in,
 )
 
 Operand = tuple[Tile | Tensor, Role]
@@ -121,6 +122,12 @@ def holds_tiles(value: Value) -> bool:
             case Record(fields=fields):
                 stack.extend(v for _, v in fields)
     return False
+
+
+def _apart(index: ir.Expr | None, tile: Tile | Choice | Group) -> bool:
+    """Whether a slot is surely another one than that of a tile of the same buffer."""
+    other = tile.index if isinstance(tile, Tile) else None
+    return isinstance(index, ir.Int) and isinstance(other, ir.Int) and index.value != other.value
 
 
 class DataOperations(Declarations):
@@ -286,18 +293,31 @@ class DataOperations(Declarations):
 
     def set_valid_shape(self, node: ast.Call) -> None:
         """`pl.set_validshape(tile, [rows, columns])`."""
-        if len(node.args) != 2:
-            return
-        try:
-            tile, shape = self.evaluate(node.args[0]), self.evaluate(node.args[1])
-        except Unreadable:
-            return
+        given = self.arguments(node, ("tile", "shape"))
+        if given.keys() != {"tile", "shape"}:
+            raise Unreadable("pl.set_validshape takes a tile and a shape", node)
+        tile, shape = self.evaluate(given["tile"]), self.evaluate(given["shape"])
+        if not isinstance(tile, (Tile, Choice, Group)):
+            raise Unreadable(f"a tile is needed here, not {arithmetic.describe(tile)}", given["tile"])
+        for each in tile.tiles if isinstance(tile, Choice) else (tile,):
+            self.context.narrowed.add(each.buffer)
+            self.valid = {k: v for k, v in self.valid.items() if k[0] != each.buffer or _apart(k[1], tile)}
         if isinstance(tile, Tile) and isinstance(shape, tuple) and not tile.partial:
             self.valid[tile.buffer, tile.index] = shape
-            self.context.narrowed.add(tile.buffer)
-        elif isinstance(tile, (Tile, Group)):
-            self.context.narrowed.add(tile.buffer)
-            self.valid = {k: v for k, v in self.valid.items() if k[0] != tile.buffer}
+
+    def emit(self, stmt: ir.Stmt) -> None:
+        """Produce a statement; what depends on a scalar that it changes is no longer known."""
+        super().emit(stmt)
+        if self.valid and isinstance(stmt, (ir.Assign, ir.Cursor, ir.StoreField)):
+            name = None if isinstance(stmt, ir.StoreField) else stmt.name
+            self.valid = {
+                key: shape
+                for key, shape in self.valid.items()
+                if not any(
+                    isinstance(n, ir.Field) if name is None else isinstance(n, ir.Name) and n.id == name
+                    for n in nodes_in((Tile(*key), *shape))
+                )
+            }
 
     # ------------------------------------------------------------------------------------------------------- operations
 

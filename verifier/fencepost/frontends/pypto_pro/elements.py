@@ -155,7 +155,7 @@ class Elements(DataOperations):
                 raise Unreadable("several tiles are passed to a vector function as one argument", argument)
             return found
 
-        bound = bind_arguments(function.node, node, value)
+        bound = bind_arguments(function.node, node, value, function.scope.default)
         parameters = [a.arg for a in function.node.args.args]
         for parameter, argument in zip(parameters, node.args, strict=False):
             places[parameter] = argument

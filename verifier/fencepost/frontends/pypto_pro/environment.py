@@ -45,6 +45,7 @@ class Environment:
     parent: Environment | None = None
     names: dict[str, Value] = field(default_factory=dict)
     function: ast.FunctionDef | None = None
+    defaults: dict[int, Value] = field(default_factory=dict)  # of the functions defined here, by the expressions' ids
 
     def find(self, name: str) -> Value:
         """The value of a name.
@@ -58,6 +59,16 @@ class Environment:
                 return scope.names[name]
             scope = scope.parent
         raise KeyError(name)
+
+    def default(self, node: ast.expr) -> Value:
+        """The default value of a parameter of a function defined here, as it was when the function was defined.
+
+        Raises:
+            Unreadable: it is not known.
+        """
+        if id(node) not in self.defaults:
+            raise Unreadable("this default value is not known", node)
+        return self.defaults[id(node)]
 
     def outermost(self) -> Environment:
         """The scope of the module."""
@@ -125,17 +136,12 @@ class ConstantInterpreter(Evaluator):
         names = self.environment.names
         match stmt:
             case ast.FunctionDef():
+                self.environment.defaults |= {id(d): self.value(d) for d in defaults(stmt).values()}
                 names[stmt.name] = Function(stmt, self.environment, tuple(self.value(d) for d in stmt.decorator_list))
             case ast.ClassDef():
                 names[stmt.name] = Class(stmt, self.environment)
-            case ast.Import():
-                for alias in stmt.names:
-                    path = alias.name if alias.asname else alias.name.split(".")[0]
-                    names[alias.asname or path] = Module(_CANONICAL.get(path, path))
-            case ast.ImportFrom():
-                module = stmt.module or ""
-                for alias in stmt.names:
-                    names[alias.asname or alias.name] = imported(module, alias.name)
+            case ast.Import() | ast.ImportFrom():
+                names |= imports(stmt)
             case ast.Assign():
                 value = self.value(stmt.value)
                 for target in stmt.targets:
@@ -245,7 +251,7 @@ class ConstantInterpreter(Evaluator):
             return self.builtin(node)
 
     def call_function(self, function: Function, node: ast.Call) -> Value:
-        values = bind_arguments(function.node, node, self.value)
+        values = bind_arguments(function.node, node, self.value, function.scope.default)
         return call_constant(function, values, self.budget, node)
 
     def call_language(self, function: Module, node: ast.Call) -> Value:
@@ -278,8 +284,21 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     return None
 
 
-def bind_arguments(function: ast.FunctionDef, call: ast.Call, value: Callable[[ast.expr], Value]) -> dict[str, Value]:
-    """Parameter values of a call, with defaults left out.
+def defaults(function: ast.FunctionDef) -> dict[str, ast.expr]:
+    """The default values of parameters."""
+    spec = function.args
+    parameters = [a.arg for a in (*spec.posonlyargs, *spec.args)]
+    found = dict(zip(reversed(parameters), reversed(spec.defaults), strict=False))
+    return found | {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
+
+
+def bind_arguments(
+    function: ast.FunctionDef,
+    call: ast.Call,
+    value: Callable[[ast.expr], Value],
+    default: Callable[[ast.expr], Value] | None = None,
+) -> dict[str, Value]:
+    """Parameter values of a call.  `value` gives those of arguments, `default` (if not `value` too) those left out.
 
     Raises:
         Unreadable: the arguments do not fit, or are unpacked.
@@ -302,14 +321,25 @@ def bind_arguments(function: ast.FunctionDef, call: ast.Call, value: Callable[[a
         if keyword.arg not in allowed or keyword.arg in bound:
             raise Unreadable(f"{function.name} has no free parameter {keyword.arg}", call)
         bound[keyword.arg] = value(keyword.value)
-    defaults = dict(zip(reversed(parameters), reversed(spec.defaults), strict=False))
-    defaults |= {a.arg: d for a, d in zip(spec.kwonlyargs, spec.kw_defaults, strict=True) if d is not None}
+    left = defaults(function)
     for parameter in (*parameters, *(a.arg for a in spec.kwonlyargs)):
         if parameter not in bound:
-            if parameter not in defaults:
+            if parameter not in left:
                 raise Unreadable(f"{function.name} needs a value for {parameter}", call)
-            bound[parameter] = value(defaults[parameter])
+            bound[parameter] = (default or value)(left[parameter])
     return bound
+
+
+def imports(stmt: ast.Import | ast.ImportFrom) -> dict[str, Value]:
+    """The names that an import binds."""
+    found: dict[str, Value] = {}
+    for alias in stmt.names:
+        if isinstance(stmt, ast.ImportFrom):
+            found[alias.asname or alias.name] = imported(stmt.module or "", alias.name)
+        else:
+            path = alias.name if alias.asname else alias.name.split(".")[0]
+            found[alias.asname or path] = Module(_CANONICAL.get(path, path))
+    return found
 
 
 def imported(module: str, name: str) -> Value:

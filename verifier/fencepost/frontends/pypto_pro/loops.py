@@ -68,6 +68,9 @@ class Loops(Calls):
             self.emit(ir.For(variable, low, high, ir.Int(step, span=span), body, span=span))
             return
         stride = self.integer(step, stmt.iter)
+        factors, rest = expressions.linear(stride)
+        if rest <= 0 and all(factor < 0 for factor in factors.values()):
+            raise Unreadable("a loop with a negative step that is not known is not supported", stmt.iter)
         if not isinstance(stride, ir.Name) or self.context.parameters.get(stride.id) is None:
             self.context.assume(f"the step of the loop at line {stmt.lineno} is positive")
         count = self.context.variable((self.key(name), "trips"), f"{name}_trips")
@@ -79,6 +82,11 @@ class Loops(Calls):
         self.emit(ir.Assign(count, ir.Binary("//", positive, stride, span=span), span=span))
         value = expressions.add(low, expressions.multiply(ir.Name(trip), stride, span), span)
         body = self._loop(stmt, variable, [ir.Assign(variable, value, span=span)], trip)
+        if _changes(body, (low, stride)):
+            first = self.store((self.key(name), "first"), f"{name}_first", low, stmt)
+            by = self.store((self.key(name), "step"), f"{name}_step", stride, stmt)
+            value = expressions.add(ir.Name(first), expressions.multiply(ir.Name(trip), ir.Name(by), span), span)
+            body = (ir.Assign(variable, value, span=span), *body[1:])
         self.emit(ir.For(trip, ir.Int(0), ir.Name(count), ir.Int(1), body, span=span))
 
     def _range(self, node: ast.expr) -> tuple[Value, Value, Value]:
@@ -187,6 +195,15 @@ class Loops(Calls):
             case tuple() if all(is_integer(v) for v in value):
                 return tuple(self._blurred((key, i), f"{hint}_{i}", v) for i, v in enumerate(value))
         return value
+
+
+def _changes(body: Sequence[ir.Stmt], values: Sequence[ir.Expr]) -> bool:
+    """Whether statements of the IR change something that values refer to."""
+    nodes = [node for value in values for node in ir.walk(value)]
+    rings = {n.ring for stmt in body for n in ir.walk(stmt) if isinstance(n, ir.StoreField)}
+    return bool(_assigned(body) & {n.id for n in nodes if isinstance(n, ir.Name)}) or any(
+        isinstance(n, ir.Field) and n.ring in rings for n in nodes
+    )
 
 
 def _assigned(body: Sequence[ir.Stmt]) -> set[str]:

@@ -17,6 +17,8 @@ from fencepost.frontends.pypto_pro.environment import (
     Environment,
     bind_arguments,
     call_constant,
+    defaults,
+    imports,
     unpack,
 )
 from fencepost.frontends.pypto_pro.evaluate import bound_names
@@ -61,6 +63,7 @@ class Lowering(Loops):
         self.budget = budget
         self.whole: ast.expr | None = None
         self.returning: dict[int, set[int]] = {}
+        self.captured: dict[int, tuple[Environment, Frame]] = {}  # scopes of functions of the kernel, by their ids
 
     def run(self, names: Names) -> tuple[ir.Stmt, ...]:
         """The statements of the kernel for this core."""
@@ -119,20 +122,61 @@ class Lowering(Loops):
                 return self._return(stmt)
             case ast.Break() | ast.Continue():
                 return self._leave(stmt)
-            case ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global() | ast.Nonlocal():
+            case ast.Pass():
                 pass
+            case ast.Import() | ast.ImportFrom():
+                self.frame.names |= imports(stmt)
             case ast.Assert():
                 self._assert(stmt)
             case ast.FunctionDef():
-                self.frame.names[stmt.name] = Function(stmt, self._inner_scope())
+                self._define(stmt)
+            case ast.AsyncFunctionDef() | ast.ClassDef():
+                problem = Unreadable(f"this statement ({type(stmt).__name__.lower()}) is not supported", stmt)
+                self.frame.names[stmt.name] = Poison(problem.reason)
+                raise problem
             case ast.While():
                 raise Unreadable("a while loop is not supported", stmt)
             case _:
                 raise Unreadable(f"this statement ({type(stmt).__name__.lower()}) is not supported", stmt)
         return None
 
-    def _inner_scope(self) -> Environment:
-        return Environment(self.frame.scope.source, self.frame.scope, dict(self.frame.names))
+    def _decorators(self, stmt: ast.FunctionDef) -> tuple[Value, ...]:
+        found: list[Value] = []
+        for decorator in stmt.decorator_list:
+            try:
+                named = decorator.func if isinstance(decorator, ast.Call) else decorator
+                found.append(self.evaluate(named))
+            except Unreadable as problem:
+                found.append(Unknown("", problem.reason))
+        return tuple(found)
+
+    def _define(self, stmt: ast.FunctionDef) -> None:
+        """A function inside of the kernel: it knows what the names around it hold now."""
+        scope = Environment(self.frame.scope.source, self.frame.scope, dict(self.frame.names))
+        self.captured[id(scope)] = (scope, self.frame)
+        for parameter, node in defaults(stmt).items():
+            value = self._argument(node)
+            if not self.settled(value):
+                value = self.held(("default", self.site(node)), f"{parameter}_default", value, stmt)
+            scope.defaults[id(node)] = value
+        self.frame.names[stmt.name] = Function(stmt, scope, self._decorators(stmt))
+
+    def _check_captured(self, function: Function, node: ast.Call) -> None:
+        """Refuse the call of a function that uses names which have been assigned again since it was defined."""
+        own = {
+            *bound_names(function.node.body),
+            *(a.arg for a in ast.walk(function.node.args) if isinstance(a, ast.arg)),
+        }
+        used = {n.id for n in ast.walk(function.node) if isinstance(n, ast.Name)} - own - {function.node.name}
+        scope: Environment | None = function.scope
+        while scope is not None and id(scope) in self.captured:
+            now = self.captured[id(scope)][1].names
+            for name in sorted(used):
+                a, b = scope.names.get(name), now.get(name)
+                if (name in now) != (name in scope.names) or type(a) is not type(b) or a != b:
+                    raise Unreadable(f"{name} has been assigned since {function.node.name} was defined", node)
+            used -= scope.names.keys()
+            scope = scope.parent
 
     def _right(self, node: ast.expr, target: ast.expr) -> Value:
         """The value of an assignment's right side."""
@@ -147,8 +191,10 @@ class Lowering(Loops):
 
     def _assign(self, stmt: ast.Assign) -> None:
         value = self._right(stmt.value, stmt.targets[0])
-        for target in stmt.targets:
-            self._bind(target, value, stmt)
+        for target, kept in zip(
+            stmt.targets, self._apart(stmt.targets, [value] * len(stmt.targets), stmt), strict=True
+        ):
+            self._bind(target, kept, stmt)
 
     def _bind(self, target: ast.expr, value: Value, stmt: ast.stmt) -> None:
         match target:
@@ -240,10 +286,10 @@ class Lowering(Loops):
                 raise Unreadable("a return inside a loop is not supported", stmt)
         body = [*stmt.body] if _leaves(stmt.body) else [*stmt.body, *rest]
         orelse = [*stmt.orelse] if _leaves(stmt.orelse) else [*stmt.orelse, *rest]
-        return self._branch(stmt, body, orelse)
+        return self._branch(stmt, body, orelse, last=not self.frame.loops)
 
-    def _branch(self, stmt: ast.If, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]) -> Exit:
-        """An `if` with its `elif` branches, which follow in `orelse`."""
+    def _branch(self, stmt: ast.If, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt], last: bool = False) -> Exit:
+        """An `if` with its `elif` branches, which follow in `orelse`.  `last`: the function ends with its branches."""
         span = self.span(stmt)
         truth = self.test(stmt.test)
         before, valid = self.frame.names, self.valid
@@ -263,11 +309,18 @@ class Lowering(Loops):
                     truth = False
         if not arms:
             return self.body(body if truth else orelse)
-        last = self._arm(None, body if truth else orelse, before, valid)
+        rest = self._arm(None, body if truth else orelse, before, valid)
         branches = tuple((a.condition, a.out) for a in arms if a.condition is not None)
-        self.emit(ir.If(branches, last.out, span=span))
-        arms.append(last)
-        self.valid = {k: v for k, v in last.valid.items() if all(a.valid.get(k) == v for a in arms)}
+        self.emit(ir.If(branches, rest.out, span=span))
+        arms.append(rest)
+        self.valid = {k: v for k, v in rest.valid.items() if all(a.valid.get(k) == v for a in arms)}
+        if last and any(a.exit == "return" for a in arms) and any(a.exit is None for a in arms):
+            results = [a.names.get(_RESULT) if a.exit == "return" else None for a in arms]
+            self.frame.names = arms[0].names
+            for result in results[1:]:
+                results[0] = self.meet(self.key(_RESULT), _RESULT, results[0], result)
+            self.frame.names[_RESULT] = results[0]
+            return "return"
         going = [a for a in arms if a.exit is None] or [a for a in arms if a.exit == "return"] or arms[-1:]
         self.frame.names = going[0].names
         for arm in going[1:]:
@@ -321,16 +374,20 @@ class Lowering(Loops):
     # -------------------------------------------------------------------------------------------------------- functions
 
     def call_function(self, function: Function, node: ast.Call) -> Value:
+        self._check_captured(function, node)
         if any(self._is_language(d, "vector_function") for d in function.decorators):
             self.vector_function(function, node)
             return None
         if any(self._is_language(d, "simt.function") for d in function.decorators):
             raise Unreadable(f"{function.node.name} is a SIMT function; it is launched, not called", node)
+        for decorator in function.decorators:
+            if not self._is_language(decorator, None):
+                raise Unreadable(f"what {function.node.name} does is changed by a decorator", node)
         if len(self.frames) > _MAX_INLINE:
             raise Unreadable("functions call each other too deeply", node)
         if any(f.function is function.node for f in self.frames):
             raise Unreadable(f"{function.node.name} calls itself", node)
-        bound = bind_arguments(function.node, node, self._argument)
+        bound = bind_arguments(function.node, node, self._argument, function.scope.default)
         if _is_pure(function, set()):
             constant = self._constant_call(function, bound, node)
             if constant is not None:
@@ -345,9 +402,12 @@ class Lowering(Loops):
             return Poison(problem.reason)
 
     @staticmethod
-    def _is_language(decorator: Value, name: str) -> bool:
+    def _is_language(decorator: Value, name: str | None) -> bool:
+        """Whether a decorator is the language's `name`, or any of its decorators."""
         target = getattr(decorator, "function", decorator)
-        return isinstance(target, Module) and target.path == f"pl.{name}"
+        return isinstance(target, Module) and (
+            target.path.startswith("pl.") if name is None else target.path == f"pl.{name}"
+        )
 
     def _constant_call(self, function: Function, bound: Names, node: ast.Call) -> tuple[Value] | None:
         """The result of a helper that only computes on known values."""
@@ -455,7 +515,7 @@ def _is_pure(function: Function, seen: set[int]) -> bool:
         match node:
             case ast.Expr(value=ast.Constant()):
                 continue
-            case ast.Expr() | ast.With() | ast.Call(func=ast.Attribute()):
+            case ast.Expr() | ast.With() | ast.Call(func=ast.Attribute()) | ast.Global() | ast.Nonlocal():
                 return False
             case ast.Call(func=ast.Name(id=name)):
                 try:

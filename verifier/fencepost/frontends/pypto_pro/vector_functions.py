@@ -238,9 +238,9 @@ class VectorScan:
             current, understood = stack.pop()
             if isinstance(current, ast.NamedExpr):
                 raise Unreadable("an assignment inside an expression is not supported", current)
-            if isinstance(current, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda)):
-                if any(isinstance(n, ast.Call) for n in ast.walk(current)):
-                    raise Unreadable("calls in a comprehension or lambda are not supported", current)
+            deferred = isinstance(current, (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp, ast.Lambda))
+            if deferred and any(isinstance(n, ast.Call) for n in ast.walk(current)):
+                raise Unreadable("calls in a comprehension or lambda are not supported", current)
             if isinstance(current, ast.expr) and isinstance(self._value(current, names, function), _Pointer):
                 if not understood:
                     raise Unreadable("a tile is used in a way that is not understood", current)
@@ -320,7 +320,12 @@ class VectorScan:
     ) -> None:
         if self.depth >= _MAX_DEPTH:
             raise Unreadable("vector functions call each other too deeply", call)
-        bound = bind_arguments(target.node, call, lambda node: self._value(node, names, function))
+        bound = bind_arguments(
+            target.node,
+            call,
+            lambda node: self._value(node, names, function),
+            lambda node: _number(target.scope.default(node)),
+        )
         self.depth += 1
         self._body(target.node.body, {n: v for n, v in bound.items() if v is not None}, target, certain)
         self.depth -= 1
@@ -431,6 +436,10 @@ class VectorScan:
                 return None if inner is None else not inner
         value = self._value(node, names, function)
         return bool(value.low) if isinstance(value, Offsets) and value.low == value.high else None
+
+
+def _number(value: Value) -> Offsets | None:
+    return Offsets(int(value), int(value), 0) if isinstance(value, int) else None
 
 
 def _plus(a: Offsets, b: Offsets) -> Offsets:
