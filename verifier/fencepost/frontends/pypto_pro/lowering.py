@@ -125,7 +125,7 @@ class Lowering(Loops):
             case ast.Pass():
                 pass
             case ast.Import() | ast.ImportFrom():
-                self.frame.names |= imports(stmt)
+                self._import(stmt)
             case ast.Assert():
                 self._assert(stmt)
             case ast.FunctionDef():
@@ -149,6 +149,13 @@ class Lowering(Loops):
             except Unreadable as problem:
                 found.append(Unknown("", problem.reason))
         return tuple(found)
+
+    def _import(self, stmt: ast.Import | ast.ImportFrom) -> None:
+        """The names of the language, and of the modules whose functions are known, are bound; others hold nothing."""
+        for name, value in imports(stmt).items():
+            self.frame.names.pop(name, None)
+            if value.path.split(".")[0] in ("pl", "vf", "math", "pypto_pro"):
+                self.frame.names[name] = value
 
     def _define(self, stmt: ast.FunctionDef) -> None:
         """A function inside of the kernel: it knows what the names around it hold now."""
