@@ -153,3 +153,80 @@ def test_a_return_that_may_be_reached_is_said() -> None:
     assert _refused(_first("T.copy(A[bx, k * 64], a)\n    if bx > 3:\n        return")) == [
         "a return that may or may not be reached"
     ]
+
+
+# ------------------------------------------------------------------------------------------------ annotations
+
+
+def _staged(stage: str) -> str:
+    return _wrong("a").replace("[1, 0]", stage)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["ST.reverse()", "ST[0], ST[1] = 1, 0", "ST[0] = 1", "R = ST\nR.reverse()", "def f(x):\n    x.reverse()\nf(ST)"],
+)
+def test_a_list_that_is_changed_is_no_annotation(change: str) -> None:
+    assert _check(_staged("ST"), "ST = [0, 1]\n").verdict is Verdict.PROVED
+    assert _refused(_staged("ST"), f"ST = [0, 1]\n{change}\n") == ["stage is not a list of constants"]
+
+
+def _loop(iteration: str) -> str:
+    return f"for k in {iteration}:\n    T.copy(A[bx, k * 64], a)\n    T.copy(a, B[bx, k * 64])\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "while N < 8:\n    N = N * 2",
+        "for i in range(3):\n    N = N * 2",
+        "for N in range(3):\n    pass",
+        "try:\n    import x\nexcept ImportError:\n    N = 2",
+        "from x import N",
+        "def f():\n    global N\n    N = 5",
+        "(N, M), *R = f()",
+        "del N",
+    ],
+)
+def test_a_constant_that_may_have_changed_is_any_number(change: str) -> None:
+    (loop,) = pipelines(_kernel(_loop("T.Pipelined(N, num_stages=2)"), f"N = 1\n{change}\n"))
+    assert loop.stop == ir.Name("N")
+
+
+NOTES = """
+OPT = {"num_stages": 2}
+ANN = {"software_pipeline_stage": [1, 0], "software_pipeline_order": [0, 1]}
+R = (0, 8)
+"""
+UNREAD = "the annotations are not written in the loop"
+
+
+@pytest.mark.parametrize(
+    ("iteration", "note"),
+    [
+        ("T.Pipelined(8, **OPT)", UNREAD),
+        ("T.Pipelined(8, annotations={**ANN})", UNREAD),
+        ("T.Pipelined(8, annotations={KEY: [0, 1]})", UNREAD),
+        ("T.serial(0, 8, annotations=ANN)", UNREAD),
+        ("T.serial(0, 8, **OPT)", UNREAD),
+        ("T.Pipelined(*R, num_stages=2)", "the bounds are not written in the loop"),
+    ],
+)
+def test_annotations_and_bounds_that_are_not_written_are_said(iteration: str, note: str) -> None:
+    (loop,) = pipelines(_kernel(_loop(iteration), NOTES))
+    assert isinstance(loop.body[-1], ir.Unsupported) and loop.body[-1].reason == note
+    assert loop.stop != ir.Int(0)
+
+
+@pytest.mark.parametrize(
+    ("value", "stages"),
+    [("None or 3", 3), ("2 and 3", 3), ("0 or False or 4", 4), ("2 or 3", 2), ("(not 0) and 2", 2), ("0 and M", None)],
+)
+def test_and_and_or_give_one_of_their_operands(value: str, stages: int | None) -> None:
+    (loop,) = pipelines(_kernel(_loop(f"T.Pipelined(8, num_stages={value})")))
+    assert loop.num_stages == stages
+
+
+def test_an_open_choice_of_operands() -> None:
+    (loop,) = pipelines(_kernel(_loop("T.Pipelined(M or 4, num_stages=2)")))
+    assert loop.stop == ir.Choose(ir.Name("M"), ir.Name("M"), ir.Int(4))

@@ -20,6 +20,13 @@ _NOTES = {
 }
 
 
+ALL = "annotations"
+"""The problem of a loop whose annotations are not all written where the loop is."""
+
+BOUNDS = "bounds"
+"""The problem of a loop whose bounds are not written one by one."""
+
+
 @dataclass(slots=True)
 class PipelineNotes(Calls):
     """Reads annotations; what is not constant is a problem, named by its key."""
@@ -29,6 +36,9 @@ class PipelineNotes(Calls):
         notes: Notes = {}
         problems: list[str] = []
         given = next((k.value for k in call.keywords if k.arg == "annotations"), None)
+        empty = isinstance(given, ast.Constant) and given.value is None
+        if any(k.arg is None for k in call.keywords) or not (given is None or empty or isinstance(given, ast.Dict)):
+            problems.append(ALL)
         if isinstance(given, ast.Dict):
             for key, value in zip(given.keys, given.values, strict=True):
                 word = self.evaluator.value(key) if key is not None else Opaque()
@@ -36,6 +46,8 @@ class PipelineNotes(Calls):
                     self._note(_NOTES[str(word.value)], value, notes, problems)
                 elif isinstance(word, Plain) and word.value == "num_stages":
                     self._note("num_stages", value, notes, problems)
+                elif not isinstance(word, Plain) and (key is None or self.word(key) is None):
+                    problems.append(ALL)
         return notes, problems
 
     def _note(self, key: str, node: ast.expr, notes: Notes, problems: list[str]) -> None:

@@ -61,7 +61,7 @@ class Definitions(State):
                     nodes = self._inlined(value, function)
                     return nodes, self.result
             case ast.Tuple(items) | ast.List(items):
-                return self._made_each(node, [(name, i) for i in items])
+                return self._made_each(node, [(name, i) for i in items], isinstance(value, ast.List))
             case ast.ListComp(element, [ast.comprehension(ast.Name(index), over, [], 0)]):
                 rounds = self._rounds(over)
                 if rounds is not None and not self.hidden(over):
@@ -74,17 +74,19 @@ class Definitions(State):
                         nodes += more
                         given += found.items
                     self.evaluator.scope = outer
-                    return nodes, Several(tuple(given))
+                    return nodes, Several(tuple(given), True)
         return [self.gap(value, f"what `{ast.unparse(value)[:60]}` does")], Opaque()
 
-    def _made_each(self, node: ast.stmt, parts: list[tuple[str, ast.expr]]) -> tuple[list[Node], Several]:
+    def _made_each(
+        self, node: ast.stmt, parts: list[tuple[str, ast.expr]], changeable: bool = False
+    ) -> tuple[list[Node], Several]:
         nodes: list[Node] = []
         items: list[Value] = []
         for name, part in parts:
             made = self._made(node, name, part)
             nodes += made[0] if made is not None else []
             items.append(made[1] if made is not None else self.evaluator.value(part))
-        return nodes, Several(tuple(items))
+        return nodes, Several(tuple(items), changeable)
 
     def _rounds(self, over: ast.expr) -> list[Value] | None:
         """The values that a comprehension runs through, if the text tells them."""

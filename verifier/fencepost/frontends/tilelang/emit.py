@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from fencepost import ir
+from fencepost.frontends.tilelang.annotations import ALL, BOUNDS
 from fencepost.frontends.tilelang.implied import implied
 from fencepost.frontends.tilelang.layout import layout
 from fencepost.frontends.tilelang.merge import simplified
@@ -18,6 +19,7 @@ from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Nu
 
 _PIPE: ir.Pipe = "S"
 _TILE = "tile_"  # marks the operations whose targets the compiler takes to be read as well
+_PROBLEMS = {ALL: "the annotations are not written in the loop", BOUNDS: "the bounds are not written in the loop"}
 _SPACES: dict[str, ir.Space] = {"shared": "Mat", "fragment": "Vec", "global": "GM"}
 
 
@@ -129,7 +131,7 @@ class _Emitter:
 
     @staticmethod
     def _scheduled(pipe: Pipe) -> bool:
-        return bool({"stage", "order"} & {*pipe.notes, *pipe.problems})
+        return bool({"stage", "order", ALL} & {*pipe.notes, *pipe.problems})
 
     def _accesses(self, regions: tuple[Region, ...], span: ir.Span) -> tuple[ir.Access, ...]:
         found: list[ir.Access] = []
@@ -176,7 +178,7 @@ class _Emitter:
             body += found if len(found) <= 1 else [ir.If(((ir.Int(1), tuple(found)),), span=found[0].span)]
         for key in node.problems:
             if key != "num_stages":
-                body.append(ir.Unsupported(f"{key} is not a list of constants", span=node.span))
+                body.append(ir.Unsupported(_PROBLEMS.get(key, f"{key} is not a list of constants"), span=node.span))
         self.pipe = outer
 
         notes = node.notes if node.raw else {**implied(node), **node.notes}

@@ -14,6 +14,7 @@ from fencepost.frontends.tilelang.values import (
     Dim,
     Either,
     Full,
+    Function,
     Number,
     Opaque,
     Plain,
@@ -50,7 +51,7 @@ class Evaluator:
 
     `language` are the names of the TileLang language module.  `symbols` collects the integers that only the caller of
     the kernel knows; `unknowns` what could not be read, by line.  `variables` are the loop variables in scope, on
-    which an unknown value may depend.
+    which an unknown value may depend.  A list that goes by one of the names `mutated` has no known items.
     """
 
     scope: dict[str, Value]
@@ -58,6 +59,7 @@ class Evaluator:
     symbols: dict[str, None] = field(default_factory=dict)
     unknowns: dict[str, int] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
+    mutated: frozenset[str] = frozenset()
 
     # ------------------------------------------------------------------------------------------------ entry points
 
@@ -69,7 +71,7 @@ class Evaluator:
             case ast.Name(name):
                 return self._name(name)
             case ast.Tuple(items) | ast.List(items):
-                return Several(tuple(self.value(i) for i in items))
+                return Several(tuple(self.value(i) for i in items), isinstance(node, ast.List))
             case ast.UnaryOp(op, operand):
                 return self._unary(node, op, operand)
             case ast.BinOp(left, op, right):
@@ -131,7 +133,7 @@ class Evaluator:
 
     def _name(self, name: str) -> Value:
         found = self.scope.get(name)
-        if found is not None:
+        if found is not None and not (name in self.mutated and _listed(found)):
             return found
         if name in self.language:
             return Opaque(name)
@@ -143,7 +145,16 @@ class Evaluator:
         self.symbols[spelled] = None
         return Number(ir.Name(spelled), True)
 
+    def _not(self, node: ast.expr, operand: ast.expr) -> Value:
+        value = self.truth(operand)
+        if isinstance(value, Plain):
+            return Plain(not value.value)
+        number = self.as_number(operand, value)
+        return self._sized(node, ir.Unary("not", number.expr), (number,))
+
     def _unary(self, node: ast.expr, op: ast.unaryop, operand: ast.expr) -> Value:
+        if isinstance(op, ast.Not):
+            return self._not(node, operand)
         value = self.value(operand)
         if isinstance(value, Plain) and isinstance(value.value, (int, float)):
             match op:
@@ -151,16 +162,10 @@ class Evaluator:
                     return Plain(-value.value)
                 case ast.UAdd():
                     return value
-                case ast.Not():
-                    return Plain(not value.value)
-        if isinstance(op, ast.Not) and isinstance(value, Plain):
-            return Plain(not value.value)
         number = self.as_number(operand, value)
         match op:
             case ast.USub():
                 return self._sized(node, ir.Unary("-", number.expr), (number,))
-            case ast.Not():
-                return self._sized(node, ir.Unary("not", number.expr), (number,))
             case _:
                 return self._unknown(node, [operand])
 
@@ -169,7 +174,7 @@ class Evaluator:
         if isinstance(a, Plain) and isinstance(b, Plain):
             return self._computed(node, op, a.value, b.value)
         if isinstance(a, Several) and isinstance(b, Several) and isinstance(op, ast.Add):
-            return Several(a.items + b.items)
+            return Several(a.items + b.items, a.changeable)
         symbol = _BINARY.get(type(op))
         x, y = self.as_number(left, a), self.as_number(right, b)
         if symbol is None:
@@ -207,8 +212,40 @@ class Evaluator:
                 pass
         return Number(self._fresh(node, True), True)
 
+    def truth(self, node: ast.expr) -> Value:
+        """The value of an expression of which only the truth matters."""
+        match node:
+            case ast.BoolOp(op, operands):
+                return self._connected(node, op, operands)
+            case ast.UnaryOp(ast.Not(), operand):
+                return self._not(node, operand)
+            case _:
+                return self.value(node)
+
     def _logic(self, node: ast.expr, op: ast.boolop, operands: list[ast.expr]) -> Value:
-        values = [self.value(o) for o in operands]
+        """`a and b`, `a or b`: the operand that decides."""
+        rest = list(operands)
+        while len(rest) > 1:
+            first = self.truth(rest[0])
+            known = _truth(first)
+            if known is None:
+                break
+            if known is isinstance(op, ast.Or):
+                return self.value(rest[0])
+            del rest[0]
+        if len(rest) == 1:
+            return self.value(rest[0])
+        if all(_is_test(o) for o in rest):
+            return self._connected(node, op, rest)
+        first, others = self.value(rest[0]), self._logic(node, op, rest[1:])
+        if any(isinstance(v, (Tensor, Region, Several, Either, Opaque, Function)) for v in (first, others)):
+            return self._unknown(node, rest)
+        x, y = self.as_number(rest[0], first), self.as_number(node, others)
+        pair = (x.expr, y.expr) if isinstance(op, ast.Or) else (y.expr, x.expr)
+        return self._sized(node, ir.Choose(x.expr, *pair), (x, y))
+
+    def _connected(self, node: ast.expr, op: ast.boolop, operands: list[ast.expr]) -> Value:
+        values = [self.truth(o) for o in operands]
         if all(isinstance(v, Plain) for v in values):
             truths = [bool(v.value) for v in values if isinstance(v, Plain)]
             return Plain(all(truths) if isinstance(op, ast.And) else any(truths))
@@ -232,7 +269,7 @@ class Evaluator:
         return self._sized(node, ir.Compare(numbers[0].expr, rest), numbers)
 
     def _choice(self, node: ast.expr, test: ast.expr, body: ast.expr, orelse: ast.expr) -> Value:
-        condition = self.value(test)
+        condition = self.truth(test)
         if isinstance(condition, Plain):
             return self.value(body if condition.value else orelse)
         a, b = self.value(body), self.value(orelse)
@@ -393,6 +430,43 @@ class Evaluator:
             self.symbols[name] = None
             return ir.Name(name)
         return ir.Call(name, tuple(map(ir.Name, self.variables)))
+
+
+def _listed(value: Value) -> bool:
+    """Whether a value is or holds a list."""
+    match value:
+        case Several(items, changeable):
+            return changeable or any(_listed(i) for i in items)
+        case Either(items):
+            return any(_listed(i) for i in items)
+        case _:
+            return False
+
+
+def _truth(value: Value) -> bool | None:
+    """Whether a value counts as true, None if that is not known."""
+    match value:
+        case Plain(known):
+            return bool(known)
+        case Several(items):
+            return bool(items)
+        case Number(ir.Int(number)):
+            return bool(number)
+        case _:
+            return None
+
+
+def _is_test(node: ast.expr) -> bool:
+    """Whether an expression gives True or False and nothing else."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(ast.Not()):
+            return True
+        case ast.Constant(value):
+            return isinstance(value, bool)
+        case ast.BoolOp(_, parts):
+            return all(_is_test(p) for p in parts)
+        case _:
+            return False
 
 
 def _is_list(value: Value) -> TypeGuard[Several]:

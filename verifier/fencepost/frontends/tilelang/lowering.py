@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fencepost import ir
-from fencepost.frontends.tilelang.annotations import Notes, PipelineNotes
+from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
 from fencepost.frontends.tilelang.merge import Extents, merged
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
@@ -130,7 +130,7 @@ class Lowering(PipelineNotes):
     # ------------------------------------------------------------------------------------------------ blocks
 
     def _if(self, node: ast.If, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> list[Node]:
-        value = self.evaluator.value(test)
+        value = self.evaluator.truth(test)
         if isinstance(value, (Plain, Several)):
             chosen = bool(value.value) if isinstance(value, Plain) else bool(value.items)
             return self.body(body if chosen else orelse)
@@ -216,11 +216,16 @@ class Lowering(PipelineNotes):
         return tuple(n or Number(ir.Int(k), True) for n, k in zip(numbers, (0, 0, 1), strict=True))
 
     def _counted(self, node: ast.For, call: ast.Call, word: str, names: list[str]) -> list[Node]:
-        if any(k.arg == "annotations" for k in call.keywords) and word in ("serial", "Serial"):
+        if word in ("serial", "Serial"):
             notes, problems = self._raw_notes(call)
             if notes or problems:
                 first, last, _ = self._bounds(call)
+                if any(isinstance(a, ast.Starred) for a in call.args):
+                    problems.append(BOUNDS)
+                    last = self.evaluator.as_number(call, Opaque())
                 return [self._pipe(node, names, (first, last), notes, problems, raw=True)]
+        if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
+            return [self.gap(node, f"the bounds of `{ast.unparse(call)[:60]}`")]
         start, stop, step = (n.expr for n in self._bounds(call))
         if word == "range" and isinstance(start, ir.Int) and isinstance(stop, ir.Int) and isinstance(step, ir.Int):
             values = range(start.value, stop.value, step.value or 1)
@@ -255,6 +260,11 @@ class Lowering(PipelineNotes):
 
     def _repeated(self, node: ast.stmt, what: str, name: str, body: list[ast.stmt]) -> Node:
         self.assume(f"{what} on line {self.line(node)} runs any number of times")
+        for inner in (n for s in body for n in ast.walk(s)):
+            if not isinstance(inner, ast.Name) or not isinstance(inner.ctx, ast.Store):
+                continue
+            if isinstance(self.scope.get(inner.id), (Plain, Number, Several)):
+                del self.scope[inner.id]
         count = self.evaluator.as_number(ast.copy_location(ast.Constant(None), node), Opaque()).expr
         return self._loop(node, name, body, (ir.Int(0), count, ir.Int(1)), sure=False)
 
@@ -293,6 +303,9 @@ class Lowering(PipelineNotes):
         raw, more = self._raw_notes(call)
         low = self.evaluator.number(start) if start is not None else Number(ir.Int(0), True)
         high = self.evaluator.number(stop) if stop is not None else Number(ir.Int(0), True)
+        if any(isinstance(a, ast.Starred) for a in call.args):
+            more.append(BOUNDS)
+            high = self.evaluator.as_number(call, Opaque())
         return self._pipe(node, names, (low, high), notes | raw, [*problems, *more], raw=bool(raw))
 
     def _pipe(

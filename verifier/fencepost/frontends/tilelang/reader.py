@@ -7,7 +7,7 @@ tree, and what only the caller knows becomes a parameter of the kernel.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fencepost import ir
@@ -17,7 +17,8 @@ from fencepost.frontends.result import ReadResult
 from fencepost.frontends.tilelang.emit import kernel, pipes
 from fencepost.frontends.tilelang.expressions import Evaluator
 from fencepost.frontends.tilelang.lowering import Lowering
-from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Opaque, Value
+from fencepost.frontends.tilelang.mutations import mutated
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Several, Value
 from fencepost.spelling import is_name
 
 _MODULES = frozenset({"tilelang.language", "tilelang.language.v2", "tvm.script.tir", "tvm.script.tirx"})
@@ -48,6 +49,7 @@ class _Reader:
     def __init__(self, source: Source, module: ast.Module) -> None:
         self.source, self.module = source, module
         self.language = _language(module)
+        self.mutated = mutated(module)
 
     def result(self) -> ReadResult:
         kernels: list[ir.Kernel] = []
@@ -95,11 +97,15 @@ class _Reader:
     def _read(self, found: _Found, names: set[str]) -> tuple[ir.Kernel | None, tuple[str, ...]]:
         symbols: dict[str, None] = {}
         unknowns: dict[str, int] = {}
-        evaluator = Evaluator(self._globals(symbols, unknowns), self.language, symbols, unknowns)
+        evaluator = Evaluator(self._globals(symbols, unknowns), self.language, symbols, unknowns, mutated=self.mutated)
         lowering = Lowering(self.source, evaluator)
         for function in found.around:
             self._enter(function, lowering)
             _collect(function.body, lowering)
+            for node in ast.walk(function):
+                if isinstance(node, ast.Nonlocal):
+                    for name in node.names:
+                        lowering.scope.pop(name, None)
         lowering.parameters(found.node)
         self._defaults(found.node, lowering)
         nodes = tuple(lowering.body(found.node.body))
@@ -123,8 +129,12 @@ class _Reader:
         return "Pipelined" in named and any(isinstance(n, Gap) for n in nodes)
 
     def _globals(self, symbols: dict[str, None], unknowns: dict[str, int]) -> dict[str, Value]:
-        lowering = Lowering(self.source, Evaluator({}, self.language, symbols, unknowns))
+        lowering = Lowering(self.source, Evaluator({}, self.language, symbols, unknowns, mutated=self.mutated))
         _collect(self.module.body, lowering)
+        for node in ast.walk(self.module):
+            if isinstance(node, ast.Global):
+                for name in node.names:
+                    lowering.scope.pop(name, None)
         return lowering.evaluator.scope
 
     def _enter(self, function: ast.FunctionDef, lowering: Lowering) -> None:
@@ -189,8 +199,25 @@ def _collect(statements: list[ast.stmt], lowering: Lowering) -> None:
                 lowering.scope[name] = lowering.evaluator.value(whole)
             case ast.If(test, body, orelse):
                 _either(test, body, orelse, lowering)
-            case ast.With(_, body) | ast.For(_, _, body) | ast.Try(body):
+            case ast.With(_, body):
                 _collect(body, lowering)
+                _forget([i.optional_vars for i in node.items if i.optional_vars is not None], lowering)
+            case ast.For(_, _, body, orelse) | ast.While(_, body, orelse):
+                _forget([node], lowering)
+                _collect(body, lowering)
+                _collect(orelse, lowering)
+                _forget([node], lowering)
+            case ast.Try(body, handlers, orelse, finalbody):
+                _collect([*body, *orelse], lowering)
+                _forget(handlers, lowering)
+                _collect(finalbody, lowering)
+            case ast.Import(aliases) | ast.ImportFrom(_, aliases):
+                for alias in aliases:
+                    lowering.scope.pop(alias.asname or alias.name.partition(".")[0], None)
+            case ast.ClassDef(name):
+                lowering.scope.pop(name, None)
+            case _:
+                _forget([node], lowering)
 
 
 def _define(target: ast.expr, value: Value, lowering: Lowering) -> None:
@@ -198,13 +225,25 @@ def _define(target: ast.expr, value: Value, lowering: Lowering) -> None:
         case ast.Name(name):
             lowering.scope[name] = value
         case ast.Tuple(items) | ast.List(items):
-            values = getattr(value, "items", ())
-            for place, item in enumerate(items):
-                known = values[place] if place < len(values) else Opaque()
-                if isinstance(item, ast.Name):
-                    lowering.scope.pop(item.id, None)
-                    if place < len(values):
-                        _define(item, known, lowering)
+            _forget(items, lowering)
+            values = value.items if isinstance(value, Several) else ()
+            if len(values) == len(items) and not any(isinstance(i, ast.Starred) for i in items):
+                for item, known in zip(items, values, strict=True):
+                    _define(item, known, lowering)
+
+
+def _forget(nodes: Sequence[ast.AST], lowering: Lowering) -> None:
+    """What some text may bind has no known value afterwards; functions stay."""
+    stack = list(nodes)
+    while stack:
+        node = stack.pop()
+        match node:
+            case ast.Name(name, ast.Store() | ast.Del()):
+                lowering.scope.pop(name, None)
+            case ast.FunctionDef() | ast.ClassDef() | ast.Lambda():
+                pass
+            case _:
+                stack += ast.iter_child_nodes(node)
 
 
 def _either(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], lowering: Lowering) -> None:

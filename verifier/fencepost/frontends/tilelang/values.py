@@ -83,9 +83,10 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """A tuple or a list."""
+    """A tuple or a list; `changeable`: a list, whose items may be others later."""
 
     items: tuple[Value, ...]
+    changeable: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
