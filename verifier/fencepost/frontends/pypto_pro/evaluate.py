@@ -10,7 +10,7 @@ import ast
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Literal
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
@@ -97,7 +97,7 @@ class Evaluator(ABC):
             case ast.UnaryOp(op=ast.UAdd()):
                 return self.evaluate(node.operand)
             case ast.UnaryOp(op=ast.Not()):
-                return arithmetic.negate(self.known(self.evaluate(node.operand), node), node, span)
+                return arithmetic.negate(self.known(self.truth(node.operand), node), node, span)
             case ast.UnaryOp(op=ast.Invert()):
                 value = self.evaluate(node.operand)
                 if isinstance(value, int):
@@ -105,9 +105,12 @@ class Evaluator(ABC):
                 return arithmetic.minus(self.binary(ast.Add(), value, 1, node), node, span)
             case ast.BoolOp(op=op, values=values):
                 return self._logic("and" if isinstance(op, ast.And) else "or", values, node)
-            case ast.Compare():
-                left = self.evaluate(node.left)
-                return self.compared(left, node.ops, [self.evaluate(c) for c in node.comparators], node)
+            case ast.Compare(left=first, ops=ops, comparators=[second, *later]):
+                left, rights = self.evaluate(first), [self.evaluate(second)]
+                for operand in later:
+                    reached = self.compared(left, ops[: len(rights)], rights, node)
+                    rights.append(self.perhaps(operand, reached))
+                return self.compared(left, ops, rights, node)
             case ast.IfExp():
                 return self._choice(node)
             case ast.Attribute():
@@ -168,30 +171,65 @@ class Evaluator(ABC):
                 found[known] = Unknown("", problem.reason)
         return found
 
-    def _logic(self, op: Any, nodes: list[ast.expr], node: ast.expr) -> Value:
+    def _logic(self, op: Literal["and", "or"], nodes: list[ast.expr], node: ast.expr, test: bool = False) -> Value:
+        """`and` / `or`.  `test`: only the truth of the result matters."""
         values: list[Value] = []
         for operand in nodes:
-            value = self.known(self.evaluate(operand), operand)
-            if not isinstance(value, (Scalar, Opaque, Unknown, OneOf)) and bool(value) == (op == "or"):
-                if not values:
-                    return value
-                values.append(bool(value))
+            value = self.known(self.perhaps(operand, self._reached(op, values, node), test), operand)
+            if _open(value):
+                values.append(value)
+            elif bool(value) == (op == "or"):
+                values.append(value)
                 break
-            values.append(value)
-        if all(not isinstance(v, (Scalar, Opaque, Unknown, OneOf)) for v in values):
-            return values[-1]
-        return arithmetic.logic(op, tuple(values), node, self.span(node))
+            elif operand is nodes[-1] and not (test and values):
+                values.append(value)
+        if len(values) == 1:
+            return values[0]
+        if test or all(isinstance(v, (bool, OneOf)) or (isinstance(v, Scalar) and v.truth) for v in values):
+            return arithmetic.logic(op, tuple(values), node, self.span(node))
+        result = values.pop()
+        for value in reversed(values):
+            if isinstance(value, (Unknown, OneOf)):
+                return arithmetic.nameless(value)
+            if isinstance(result, (Unknown, OneOf)):
+                return arithmetic.nameless(result)
+            truth = arithmetic.condition(value, node, self.span(node))
+            then, other = (result, value) if op == "and" else (value, result)
+            result = arithmetic.choose(truth, then, other, node, self.span(node))
+        return result
+
+    def _reached(self, op: Literal["and", "or"], values: list[Value], node: ast.expr) -> Value:
+        """Whether the operand after those with `values`, none of which is known, is evaluated."""
+        if not values:
+            return True
+        truth = arithmetic.logic(op, tuple(values), node, self.span(node))
+        return truth if op == "and" else arithmetic.negate(truth, node, self.span(node))
 
     def _choice(self, node: ast.IfExp) -> Value:
         test = self.test(node.test)
         if isinstance(test, bool):
             return self.evaluate(node.body if test else node.orelse)
-        return self.choose(test, self.evaluate(node.body), self.evaluate(node.orelse), node)
+        reached = Scalar(test, truth=True)
+        then = self.perhaps(node.body, reached)
+        other = self.perhaps(node.orelse, arithmetic.negate(reached, node, self.span(node)))
+        return self.choose(test, then, other, node)
+
+    def perhaps(self, node: ast.expr, reached: Value, test: bool = False) -> Value:
+        """The value of an expression that is evaluated only if `reached` holds.
+
+        `test`: only its truth matters.
+        """
+        return self.truth(node) if test else self.evaluate(node)
+
+    def truth(self, node: ast.expr) -> Value:
+        """A value that has the truth of an expression's value."""
+        if isinstance(node, ast.BoolOp):
+            return self._logic("and" if isinstance(node.op, ast.And) else "or", node.values, node, test=True)
+        return self.evaluate(node)
 
     def test(self, node: ast.expr) -> bool | ir.Expr:
         """The truth of a condition."""
-        value = self.evaluate(node)
-        return arithmetic.condition(value, node, self.span(node))
+        return arithmetic.condition(self.truth(node), node, self.span(node))
 
     def choose(self, test: ir.Expr, then: Value, other: Value, node: ast.IfExp) -> Value:
         """`then if test else other` for a test that is not known."""
@@ -362,6 +400,11 @@ class Evaluator(ABC):
         if isinstance(owner, (dict, tuple)) and name not in _QUERIES:
             return self.unread_call(Unknown("", f"the result of .{name}()"), node)
         return Unknown("", f"the result of .{name}()")
+
+
+def _open(value: Value) -> bool:
+    """Whether the truth of a value is not known here."""
+    return isinstance(value, (Scalar, Opaque, Unknown, OneOf))
 
 
 def _part(owner: Unknown, key: Value) -> Unknown:

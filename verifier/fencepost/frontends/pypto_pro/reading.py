@@ -185,7 +185,32 @@ class Reading(Evaluator):
         return arithmetic.condition(self.operand(value, node), node, self.span(node))
 
     def test(self, node: ast.expr) -> bool | ir.Expr:
-        return self.condition(self.evaluate(node), node)
+        return self.condition(self.truth(node), node)
+
+    def perhaps(self, node: ast.expr, reached: Value, test: bool = False) -> Value:
+        valid = dict(self.valid)
+        with self.collecting() as effects:
+            value = super().perhaps(node, reached, test)
+        if not effects:
+            return value
+        condition = True if reached is True else self._reached_on_device(reached, node)
+        if condition is True:
+            self.out += effects
+            return value
+        self.valid = {k: v for k, v in self.valid.items() if valid.get(k) == v}
+        if condition is not False:
+            span = self.span(node)
+            made = {e.name for e in effects if isinstance(e, (ir.Assign, ir.Cursor))}
+            # what the value is held in is not looked at unless it is evaluated, but must be set on every path
+            unset = tuple(ir.Assign(n, ir.Int(0, span=span), span=span) for n in sorted(made & set(names_in(value))))
+            self.emit(ir.If(((condition, tuple(effects)),), unset, span=span))
+        return value
+
+    def _reached_on_device(self, reached: Value, node: ast.expr) -> bool | ir.Expr:
+        """The condition under which an expression with effects is evaluated."""
+        if isinstance(reached, (Unknown, OneOf)):
+            raise Unreadable("this has effects, and whether it is evaluated cannot be told", node)
+        return arithmetic.condition(reached, node, self.span(node))
 
     def integer(self, value: Value, node: ast.AST) -> ir.Expr:
         """A device integer."""
