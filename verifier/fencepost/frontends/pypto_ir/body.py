@@ -6,10 +6,11 @@ Loop-carried values (`init_values`, `pl.yield_`) become names that are written a
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 
 from fencepost import ir
-from fencepost.frontends.pypto_ir.calls import Calls
+from fencepost.frontends.pypto_ir.calls import Calls, refuse_unpacked
 from fencepost.frontends.pypto_ir.coalesce import coalesce
 from fencepost.frontends.pypto_ir.context import WHILE_LIMIT, Context
 from fencepost.frontends.pypto_ir.expressions import Unreadable
@@ -58,7 +59,7 @@ class _Body:
         else:
             self.ctx.unsupported(stmt, "a return nested inside a branch")
             return
-        condition = self.ctx.expressions.integer(stmt.test)
+        condition = self.ctx.expressions.truth(stmt.test)
         self.ctx.out.append(
             ir.If(((condition, self.block(then, True)),), self.block(other, True), span=self.ctx.span(stmt))
         )
@@ -93,10 +94,21 @@ class _Body:
                 self.ctx.out.append(ir.Break(span=self.ctx.span(stmt)))
             case ast.Continue():
                 self.ctx.out.append(ir.Continue(span=self.ctx.span(stmt)))
-            case ast.With(body=body):
-                self.ctx.out += self.block(body)
+            case ast.With(items=items, body=body):
+                if all(self._entered(item) for item in items):
+                    self.ctx.out += self.block(body)
             case _:
                 self.ctx.unsupported(stmt, f"a statement of kind {type(stmt).__name__}")
+
+    def _entered(self, item: ast.withitem) -> bool:
+        """Whether the statements of a `with` block run here as they stand; if not, that is said."""
+        called = item.context_expr
+        path = self.ctx.module.path(called.func if isinstance(called, ast.Call) else called)
+        section = path[-1].removeprefix("section_") if path else ""
+        if not path or item.optional_vars is not None or (section in ("cube", "vector") and section != self.ctx.core):
+            self.ctx.unsupported(called, f"a block with '{ast.unparse(item)[:60]}'")
+            return False
+        return True
 
     def _names(self, targets: list[ast.expr]) -> list[ast.Name]:
         for target in targets:
@@ -113,8 +125,11 @@ class _Body:
             return
         if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(targets) > 1:
             held = [self.calls.hold(v) for v in value.elts]
-            for target, item in zip(targets, held, strict=True):
-                self.calls.write(target.id, item, span)
+            written = [
+                self.ctx.scope.assign(t.id, v.scalar, v.memory) if isinstance(v, Variable) else self._scalar(t)
+                for t, v in zip(targets, held, strict=True)
+            ]
+            self._together(written, held, span)
             return
         if len(targets) != 1:
             raise Unreadable("several names are assigned from one value that is no call", value)
@@ -133,6 +148,9 @@ class _Body:
                 self.ctx.out.append(self.calls.opaque(name, value, None))
                 return
             self.ctx.out.append(ir.Assign(self.ctx.scope.assign(name, True).name, expr, span=span))
+
+    def _scalar(self, target: ast.Name) -> Variable:
+        return self.ctx.scope.assign(target.id, True)
 
     def _yielded(self, value: ast.expr | None) -> list[ast.expr] | None:
         """The values of a `yield_` call, None for any other expression."""
@@ -165,7 +183,10 @@ class _Body:
     def _for(self, stmt: ast.For) -> None:
         if not isinstance(stmt.iter, ast.Call):
             raise Unreadable("a loop must run over pl.range, pl.pipeline or their kin", stmt.iter)
+        if stmt.orelse:
+            raise Unreadable("a for loop with an else branch", stmt.orelse[0])
         call = stmt.iter
+        refuse_unpacked(call)
         path = self.ctx.module.path(call.func)
         word = path[-1] if path else call.func.id if isinstance(call.func, ast.Name) else ""
         keywords = {k.arg: k.value for k in call.keywords if k.arg}
@@ -259,9 +280,13 @@ class _Body:
                 self.calls.write(name, variable, self.ctx.span(stmt))
 
     def _yield(self, targets: list[Variable], values: list[ast.expr], last: ast.stmt | None) -> None:
-        """Write the yielded values to their names, all at once: a value that an earlier write destroys is saved."""
+        """Write the yielded values to their names, all at once."""
         span = self.ctx.span(last) if last is not None else ir.NOWHERE
-        held = [self.calls.hold(v) for v in values]
+        self._together(targets, [self.calls.hold(v) for v in values], span)
+
+    def _together(self, targets: list[Variable], values: Sequence[Variable | ir.Expr], span: ir.Span) -> None:
+        """Write several values at once: one that an earlier write destroys is saved."""
+        held = list(values)
         for index, value in enumerate(held):
             before = {t.name for t in targets[:index]}
             if isinstance(value, Variable) and not value.scalar:
@@ -280,7 +305,7 @@ class _Body:
 
     def _if(self, stmt: ast.If) -> None:
         span = self.ctx.span(stmt)
-        condition = self.ctx.expressions.integer(stmt.test)
+        condition = self.ctx.expressions.truth(stmt.test)
         arms: list[tuple[ir.Stmt, ...]] = []
         found: list[str] = []
         for body in (stmt.body, stmt.orelse):
@@ -330,7 +355,7 @@ class _Body:
         )
         counter = self.ctx.scope.temporary("spin", True)
         leave = ir.If(
-            ((ir.Unary("not", self.ctx.expressions.integer(test), span=span), (ir.Break(span=span),)),), span=span
+            ((ir.Unary("not", self.ctx.expressions.truth(test), span=span), (ir.Break(span=span),)),), span=span
         )
         self.ctx.out.append(
             ir.For(counter.name, ir.Int(0), ir.Name(limit, span=span), ir.Int(1), (leave, *body), span=span)

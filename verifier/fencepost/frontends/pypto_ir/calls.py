@@ -31,6 +31,7 @@ class Calls:
         ctx.start(self._scalar_call)
 
     def call_statement(self, call: ast.Call, targets: list[ast.Name], given: Type | None) -> None:
+        refuse_unpacked(call)
         path = self.ctx.module.path(call.func)
         op = path[-1] if path else ""
         if op in ("yield_", "cond"):
@@ -76,6 +77,7 @@ class Calls:
 
     def _scalar_call(self, call: ast.Call) -> ir.Expr:
         """A call inside a scalar expression that is no arithmetic: something that only a run knows."""
+        refuse_unpacked(call)
         span = self.ctx.span(call)
         path = self.ctx.module.path(call.func)
         if path is None:
@@ -241,6 +243,20 @@ class Calls:
         target = self.ctx.scope.assign(name, False, given.memory if given else None)
         accesses = tuple(ir.Access(r, span=span) for r in reads)
         return ir.DataOp(op, (ir.Access(target.name, span=span),), accesses, "S", span=span)
+
+
+def refuse_unpacked(call: ast.Call) -> None:
+    """Arguments behind `*` and `**` are not read.
+
+    Raises:
+        Unreadable: the call has such arguments.
+    """
+    for node in call.args:
+        if isinstance(node, ast.Starred):
+            raise Unreadable("arguments behind '*' cannot be read", node)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            raise Unreadable("arguments behind '**' cannot be read", keyword.value)
 
 
 def _is_scalar_builtin(call: ast.Call) -> bool:

@@ -84,6 +84,7 @@ class Context:
     def start(self, scalar_call: Callable[[ast.Call], ir.Expr]) -> None:
         """Make `expressions`; `scalar_call` reads a call that is no arithmetic."""
         self.expressions = Expressions(self.source, self.module, self.scope, self._outside, scalar_call)
+        self.expressions.assigned = _assigned(self.function.node)
 
     def span(self, node: ast.AST) -> ir.Span:
         """Where a node of the text stands."""
@@ -99,3 +100,21 @@ class Context:
         if name in self.module.dynamic:
             why = f"{name} is a dynamic size: any value"
         return self.shared.parameter(name, why)
+
+
+def _assigned(function: ast.FunctionDef) -> frozenset[str]:
+    """The names that assignments of a function bind: nowhere in it do they mean a name of the text around it."""
+    targets: list[ast.expr] = []
+    for node in ast.walk(function):
+        match node:
+            case ast.Assign(targets=given):
+                targets += given
+            case ast.AugAssign(target=target) | ast.AnnAssign(target=target, value=ast.expr()):
+                targets.append(target)
+            case _:
+                pass
+    return frozenset(n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name) and _stored(n))
+
+
+def _stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)

@@ -52,7 +52,7 @@ class Expressions:
     """Scalar expressions of one function.
 
     `outside` gives the name of a kernel parameter for a name that the function does not bind.  `call` reads a call that
-    is no arithmetic: it may emit statements first.
+    is no arithmetic: it may emit statements first.  `assigned` are the names that the function itself assigns.
     """
 
     source: Source
@@ -60,6 +60,7 @@ class Expressions:
     scope: Scope
     outside: Callable[[str, ast.AST], str]
     call: Callable[[ast.Call], ir.Expr]
+    assigned: frozenset[str] = frozenset()
 
     def constant(self, node: ast.expr) -> Constant:
         """The value of a constant expression.
@@ -78,7 +79,7 @@ class Expressions:
         return True
 
     def _visible(self) -> Module:
-        return _Shadowed(self.module, self.scope)
+        return _Shadowed(self.module, self.scope, self.assigned)
 
     def variable(self, node: ast.expr) -> Variable | None:
         """The variable that an expression is, None if it is anything but the name of one."""
@@ -108,27 +109,53 @@ class Expressions:
             case ast.UnaryOp(op=ast.UAdd(), operand=operand):
                 return self.integer(operand)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                return ir.Unary("not", self.integer(operand), span=span)
+                return ir.Unary("not", self.truth(operand), span=span)
             case ast.UnaryOp(op=ast.Invert(), operand=operand):
                 return ir.Call("bit_not", (self.integer(operand),), span=span)
             case ast.BinOp():
                 return self._binary(node, span)
             case ast.BoolOp(op=op, values=values):
-                operands = tuple(self.integer(v) for v in values)
-                return ir.Logic("and" if isinstance(op, ast.And) else "or", operands, span=span)
+                return self._logic(node, op, values, span)
             case ast.Compare(left=left, ops=ops, comparators=comparators) if all(type(o) in _COMPARE for o in ops):
                 rest = tuple((_COMPARE[type(o)], self.integer(c)) for o, c in zip(ops, comparators, strict=True))
                 return ir.Compare(self.integer(left), rest, span=span)
             case ast.IfExp(test=test, body=then, orelse=other):
-                return ir.Choose(self.integer(test), self.integer(then), self.integer(other), span=span)
+                return ir.Choose(self.truth(test), self.integer(then), self.integer(other), span=span)
             case ast.Call():
                 return self._call(node, span)
             case ast.Subscript() | ast.Attribute():
                 return self._constant(node, span)
         raise Unreadable(f"expected a scalar expression, found {ast.unparse(node)[:60]!r}", node)
 
+    def truth(self, node: ast.expr) -> ir.Expr:
+        """The kernel IR of an expression of which only the truth matters.
+
+        Raises:
+            Unreadable: it is no scalar expression.
+        """
+        if isinstance(node, ast.BoolOp):
+            word: Literal["and", "or"] = "and" if isinstance(node.op, ast.And) else "or"
+            return ir.Logic(word, tuple(self.truth(v) for v in node.values), span=self.source.span(node))
+        return self.integer(node)
+
+    def _logic(self, node: ast.BoolOp, op: ast.boolop, values: list[ast.expr], span: ir.Span) -> ir.Expr:
+        """`a and b`, `a or b` as a value: that of the operand that decides."""
+        if all(_is_test(v) for v in values):
+            return self.truth(node)
+        *before, last = [self.integer(v) for v in values]
+        result = last
+        for value in reversed(before):
+            first, second = (value, result) if isinstance(op, ast.Or) else (result, value)
+            if isinstance(value, ir.Int):
+                result = first if value.value else second
+            else:
+                result = ir.Choose(value, first, second, span=span)
+        return result
+
     def _name(self, name: str, node: ast.expr, span: ir.Span) -> ir.Expr:
         meaning = self.scope.find(name)
+        if meaning is None and name in self.assigned:
+            raise Unreadable(f"'{name}' is read before it is assigned", node)
         if meaning is None and name in self.module.constants:
             meaning = Known(self.module.constants[name])
         if isinstance(meaning, Known):
@@ -190,17 +217,29 @@ class Expressions:
         raise Unreadable(f"expected an integer, found {ast.unparse(node)[:60]!r}", node)
 
 
+def _is_test(node: ast.expr) -> bool:
+    """Whether an expression is either true or false and has no other value."""
+    match node:
+        case ast.Compare() | ast.UnaryOp(op=ast.Not()) | ast.Constant(value=bool()):
+            return True
+        case ast.BoolOp(values=values):
+            return all(_is_test(v) for v in values)
+        case _:
+            return False
+
+
 class _Shadowed(Module):
     """The names of a text as a function sees them: its own variables hide constants of the same name."""
 
-    def __init__(self, module: Module, scope: Scope) -> None:
+    def __init__(self, module: Module, scope: Scope, assigned: frozenset[str]) -> None:
         super().__init__(module.roots, module.constants, module.dynamic)
         self._scope = scope
+        self._assigned = assigned
 
     def lookup(self, name: str) -> Constant:
         meaning = self._scope.find(name)
         if isinstance(meaning, Known):
             return meaning.value
-        if meaning is not None:
+        if meaning is not None or name in self._assigned:
             raise NotConstant
         return super().lookup(name)

@@ -109,8 +109,15 @@ def _scope(body: list[ast.stmt], module: Module, name: str) -> Iterator[Program]
                 mine = module.inner()
                 found = []
                 for member in members:
-                    if isinstance(member, ast.Assign) and isinstance(member.targets[0], ast.Name):
-                        _assign(member.targets[0].id, member.value, mine)
+                    match member:
+                        case ast.Assign(targets=[ast.Name(id=target)], value=value):
+                            _assign(target, value, mine)
+                        case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value):
+                            _assign(target, value, mine)
+                        case ast.FunctionDef() | ast.ClassDef():
+                            pass
+                        case _:
+                            _forget(member, mine)
                     function = _function(member, mine) if isinstance(member, ast.FunctionDef) else None
                     if function is not None:
                         found.append(function)
@@ -125,6 +132,9 @@ def _scope(body: list[ast.stmt], module: Module, name: str) -> Iterator[Program]
                 if function is not None:
                     loose.append(function)
                 else:
+                    for node in ast.walk(stmt):
+                        for bound in node.names if isinstance(node, ast.Global | ast.Nonlocal) else ():
+                            module.constants.pop(bound, None)
                     inner.extend(_scope(stmt.body, module.inner(), stmt.name))
             case ast.If() | ast.For() | ast.While() | ast.With() | ast.Try():
                 for node in ast.walk(stmt):
@@ -141,10 +151,38 @@ def _scope(body: list[ast.stmt], module: Module, name: str) -> Iterator[Program]
 
 
 def _forget(stmt: ast.stmt, module: Module) -> None:
-    """What a statement that may or may not run assigns is no constant afterwards."""
+    """What a statement that may or may not run assigns, or changes in place, is no constant afterwards."""
     for node in ast.walk(stmt):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
-            module.constants.pop(node.id, None)
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                module.constants.pop(name, None)
+            case ast.Subscript(value=base, ctx=ast.Store() | ast.Del()) | ast.Call(func=ast.Attribute(value=base)):
+                _changed(base, module)
+            case _:
+                pass
+        if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id == "print"):
+            for argument in (*node.args, *(k.value for k in node.keywords)):
+                _changed(argument, module)
+
+
+def _changed(node: ast.expr, module: Module) -> None:
+    """A list may have been changed in place: no name of it, or of something that holds it, is a constant now."""
+    while isinstance(node, ast.Subscript | ast.Attribute | ast.Starred):
+        node = node.value
+    value = module.constants.get(node.id) if isinstance(node, ast.Name) else None
+    if isinstance(value, tuple):
+        for name in [n for n, other in module.constants.items() if _holds(other, value)]:
+            del module.constants[name]
+
+
+def _holds(whole: Constant, part: Constant) -> bool:
+    stack = [whole]
+    while stack:
+        one = stack.pop()
+        if one is part:
+            return True
+        stack += one if isinstance(one, tuple) else ()
+    return False
 
 
 def _imports(stmt: ast.Import | ast.ImportFrom, module: Module) -> None:
