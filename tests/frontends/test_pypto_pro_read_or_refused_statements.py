@@ -190,3 +190,37 @@ def test_default_values_are_those_of_the_definition() -> None:
     assert vector("N = 9\nf()", helper) == ["wait_cross_core 3 @ V"]
     inner = "N = n * 2\ndef f(i=N):\n    W(i)\nN = N + 5\nf()"
     assert vector(inner) == ["N = n * 2", "i_default = N", "N = N + 5", "wait_cross_core i_default @ V"]
+
+
+# ----------------------------------------------------------------------------------------------------------- host code
+
+
+@pytest.mark.parametrize(
+    ("before", "uses", "expected"),
+    [
+        ("def depth():\n    if M:\n        return 4\n    return 2\nD = depth()", "D", "D"),
+        ("A = [1, 2]\nB = A\nB[0] = 7", "A[0]", "A_0"),
+        ("A = [1, 2]\nB = A\nA += [3]", "B[0]", "B_0"),
+        ("A = [1, 2]\nA[0] += 5", "A[0]", "A_0"),
+        ("A = [[1, 2]]\nA[0][0] = 9", "A[0][0]", "A_0_0"),
+        ("A = [1, 2]\ndel A[0]", "A[0]", "A_0"),
+        ("class C:\n    A = 1\nC.A = 6", "C.A", "C_A"),
+        ("G = 3\nX = (G := 5)", "G", "G"),
+        ("A = [3, 4]\ndef init():\n    A.reverse()\ninit()", "A[0]", "A_0"),
+        ("A = [3, 4]\ndef init(h):\n    g = h\n    g.reverse()\nx = init(A)", "A[0]", "A_0"),
+        ("A = [3, 4]\ndef init(h):\n    lambda: 0\n    h.reverse()\ninit(A)", "A[0]", "A_0"),
+        ("A = [3, 4]\nA.append(5)\nA = [6]", "A[0]", "6"),
+        ("R = 2\nmatch M:\n    case 1:\n        R = 3", "R", "R"),
+        ("R = 2\ndef f():\n    global R\n    R = 3\nf()", "R", "R"),
+        ("R = 1\nfor i in range(3):\n    R = R + 1\n    if M:\n        break", "R", "R"),
+        ("R = 1\nfor i in range(3):\n    with open('x'):\n        break\n    R = 4", "R", "1"),
+        ("R = 1\ntry:\n    import other\n    R = 2\nexcept ImportError:\n    pass", "R", "R"),
+        ("R = 1\ntry:\n    R = 2\nexcept ImportError:\n    raise", "R", "2"),
+        ("def twice(f):\n    return f\n@twice\ndef g():\n    return 3\nR = g()", "R", "R"),
+        ("F = 3\nasync def F():\n    pass", "F", "F"),
+    ],
+)
+def test_constants_of_the_module(before: str, uses: str, expected: str) -> None:
+    """What is not known is a parameter of the kernel."""
+    start = 'import os\nM = os.environ.get("M")\n'
+    assert vector(f"W({uses})", start + before) == [f"wait_cross_core {expected} @ V"]
