@@ -230,3 +230,26 @@ def test_and_and_or_give_one_of_their_operands(value: str, stages: int | None) -
 def test_an_open_choice_of_operands() -> None:
     (loop,) = pipelines(_kernel(_loop("T.Pipelined(M or 4, num_stages=2)")))
     assert loop.stop == ir.Choose(ir.Name("M"), ir.Name("M"), ir.Int(4))
+
+
+# ------------------------------------------------------------------------------------------------ what is not known
+
+
+@pytest.mark.parametrize(
+    ("statement", "module", "note"),
+    [
+        ("x = foreign(A, a)", "from elsewhere import foreign\n", "what `foreign(A, a)` does"),
+        ("T.copy(A[bx, 0], pick(a, c))", "def pick(x, y):\n    return x\n", "which buffer `pick(a, c)` is, in T.copy"),
+        ("T.copy(A[bx, 0], (p := a))", "", "what is done inside `T.copy(A[bx, 0], (p := a))`"),
+        ("g()", "", "g is not known"),
+        ("p.x = a", "", "an assignment to `p.x`"),
+        ("p[k] = 1", "", "an assignment to `p[k]`"),
+    ],
+)
+def test_what_is_not_known_is_said(statement: str, module: str, note: str) -> None:
+    assert _refused(_first(statement), module) == [note]
+
+
+def test_variables_that_are_swapped_are_said() -> None:
+    before = 'x = T.alloc_var("int32")\ny = T.alloc_var("int32")\n'
+    assert _refused(before + _first("x, y = y, x")) == ["an assignment to several variables, `(x, y)`"]

@@ -70,7 +70,8 @@ class Calls(Definitions):
                 return [self.gap(call, f"T.{word} without {operand.keyword}")]
             known.add(id(argument))
             regions = self._regions(argument, copying)
-            if not regions and operand.keyword not in VALUES:
+            computed = isinstance(self.evaluator.value(argument), Number) and len({r.tensor for r in regions}) > 1
+            if (not regions or computed) and operand.keyword not in VALUES:
                 return [self.gap(argument, f"which buffer `{ast.unparse(argument)[:60]}` is, in T.{word}")]
             way = operand.way
             if operand.fresh is not None and self._is_fresh(call, operand):

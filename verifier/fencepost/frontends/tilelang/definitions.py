@@ -47,7 +47,8 @@ class Definitions(State):
 
     def _made(self, node: ast.stmt, name: str, value: ast.expr) -> tuple[list[Node], Value] | None:
         """What an expression does that allocates or calls functions which act, and its value; None for any other."""
-        if not self.hidden(value):
+        foreign = self.in_pipeline and isinstance(value, ast.Call) and self.is_foreign(value)
+        if not foreign and not self.hidden(value):
             return None
         match value:
             case ast.Call() if any(self.hidden(a) for a in (*value.args, *value.keywords)):
@@ -147,7 +148,9 @@ class Definitions(State):
                 found = self.evaluator.value(value)
                 names = [i.id for i in items if isinstance(i, ast.Name)]
                 stored = any(isinstance(old, Tensor) and old.scalar for old in map(self.scope.get, names))
-                if stored or isinstance(found, Several):
+                if stored:
+                    return [self.gap(node, f"an assignment to several variables, `{ast.unparse(target)[:60]}`")]
+                if isinstance(found, Several):
                     return self._put(node, target, found, value)
                 for item in items:
                     if isinstance(item, ast.Name):

@@ -11,7 +11,12 @@ from fencepost import ir
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.tilelang.expressions import Evaluator
 from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
-from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Op, Plain, Region, Value
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Op, Plain, Region, Tensor, Value
+
+_LOOKING = frozenset(
+    {"len", "isinstance", "type", "str", "repr", "id", "getattr", "hasattr", "print", "tuple", "list", "dict"}
+)
+"""Functions of Python that do nothing to their arguments."""
 
 _ACTING = {*OPERATIONS, *BARRIERS, *MEMORIES} - {"assume"}
 
@@ -72,6 +77,15 @@ class State(ABC):
             return True
         function = self.function(node)
         return function is not None and self._effects(function)
+
+    def is_foreign(self, call: ast.Call) -> bool:
+        """Whether a function that the text does not tell gets a buffer as a whole."""
+        name = call.func.id if isinstance(call.func, ast.Name) else ""
+        if self.word(call.func) is not None or self.function(call) is not None or name in _LOOKING:
+            return False
+        names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
+        found = [self.scope.get(n) for n in names]
+        return any(isinstance(f, Tensor) and not f.scalar for f in found)
 
     def function(self, call: ast.Call) -> Function | None:
         """The function of the same text that is called."""
