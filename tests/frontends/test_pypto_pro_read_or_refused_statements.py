@@ -224,3 +224,10 @@ def test_constants_of_the_module(before: str, uses: str, expected: str) -> None:
     """What is not known is a parameter of the kernel."""
     start = 'import os\nM = os.environ.get("M")\n'
     assert vector(f"W({uses})", start + before) == [f"wait_cross_core {expected} @ V"]
+
+
+def test_long_chains_and_shared_parts_of_host_code() -> None:
+    chain = "\n".join(f"def f{i}():\n    f{i + 1}()" for i in range(1500))
+    assert vector("W(A[0])", f"A = [1]\n{chain}\nf0()") == ["wait_cross_core A_0 @ V"]
+    shared = "A = [1]\nx = [1]\n" + "x = [x, x]\n" * 60 + "x.append(A)\nB = A"
+    assert vector("W(B[0])", shared) == ["wait_cross_core 1 @ V"]

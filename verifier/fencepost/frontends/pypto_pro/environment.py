@@ -395,8 +395,9 @@ class ConstantInterpreter(Evaluator):
 class _Changes:
     """What code may change in place, through the functions that it calls by name."""
 
-    def __init__(self, scope: Environment, seen: set[int], own: frozenset[str] = frozenset()) -> None:
-        """`own` names the locals of the function whose code is scanned."""
+    def __init__(self, scope: Environment, seen: set[int], own: frozenset[str] = frozenset(), depth: int = 0) -> None:
+        """`own` names the locals of the function whose code is scanned, `depth` calls down."""
+        self.depth = depth
         self.scope = scope
         self.seen = seen
         self.own = own
@@ -456,10 +457,18 @@ class _Changes:
             return
         if not isinstance(function, Function) or id(function.node) in self.seen:
             return
+        if self.depth >= _MAX_DEPTH:  # anything may be changed
+            scope: Environment | None = self.scope
+            while scope is not None:
+                self.values += scope.names.values()
+                scope = scope.parent
+            self.locals |= self.own
+            return
         self.seen.add(id(function.node))
         parameters = [a.arg for a in (*function.node.args.posonlyargs, *function.node.args.args)]
         every = {a.arg for a in ast.walk(function.node.args) if isinstance(a, ast.arg)}
-        inner = _Changes(function.scope, self.seen, frozenset({*every, *bound_names(function.node.body)}))
+        own = frozenset({*every, *bound_names(function.node.body)})
+        inner = _Changes(function.scope, self.seen, own, self.depth + 1)
         for stmt in function.node.body:
             inner.scan(stmt)
         self.values += inner.values
@@ -610,8 +619,12 @@ def _load(target: ast.expr) -> ast.expr:
 def mutable_parts(value: Value) -> Iterator[Value]:
     """The lists, dictionaries and classes that a value consists of: what may be changed in place."""
     stack = [value]
+    seen: set[int] = set()
     while stack:
         current = stack.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
         match current:
             case tuple():
                 yield current
