@@ -80,6 +80,16 @@ def test_a_block_that_does_not_run_here_is_said(block: str) -> None:
     assert not any("set_cross" in line for line in _lines(body))
 
 
+def test_a_return_inside_a_block_is_said() -> None:
+    body = f"with pl.section_vector():\n    if n:\n        return\n    {SET.format(1)}"
+    assert "a return inside a block in 'f'" in _notes(body + SET.format(2))
+    assert "a return inside a block in 'f'" not in _notes(body)
+
+
+def test_a_name_that_an_expression_binds_is_refused() -> None:
+    assert _errors("x = (y := n) + 1\n") == ["a name is bound inside an expression"]
+
+
 def test_a_block_of_the_own_core_is_read() -> None:
     assert _lines("with pl.section_vector():\n    " + SET.format(1)) == ["set_cross_core 1 @ MTE3"]
 
@@ -111,6 +121,13 @@ def test_a_constant_of_a_class() -> None:
     for change in ("N += 1\n", "if M:\n    N = 3\n", "N, K = f()\n", "del N\n"):
         assert _lines(SET.format("N"), members="N = 2\n" + change) == ["set_cross_core N @ MTE3"]
     assert _lines(SET.format("N"), members="N: int = 2\nN: int = 3\n") == ["set_cross_core 3 @ MTE3"]
+
+
+@pytest.mark.parametrize(
+    "change", ["from x import N", "import N", "def N():\n    pass", "class N:\n    pass", "N += 1"]
+)
+def test_a_constant_that_is_bound_anew_is_any_number(change: str) -> None:
+    assert _lines(SET.format("N"), f"N = 2\n{change}\n") == ["set_cross_core N @ MTE3"]
 
 
 @pytest.mark.parametrize(

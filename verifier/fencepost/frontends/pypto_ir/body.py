@@ -45,6 +45,11 @@ class _Body:
                 if self.ctx.loops:
                     self.ctx.unsupported(stmt, "a return inside a loop")
                 break
+            if isinstance(stmt, ast.With) and index + 1 < len(stmts) and _contains(stmt, ast.Return):
+                self.ctx.unsupported(stmt, "a return inside a block")
+                continue
+            if not hasattr(stmt, "body") and _contains(stmt, ast.NamedExpr):
+                raise Unreadable("a name is bound inside an expression", stmt)
             self._statement(stmt)
         out, self.ctx.out = self.ctx.out, saved
         return tuple(out)
@@ -360,6 +365,10 @@ class _Body:
         self.ctx.out.append(
             ir.For(counter.name, ir.Int(0), ir.Name(limit, span=span), ir.Int(1), (leave, *body), span=span)
         )
+
+
+def _contains(stmt: ast.stmt, kind: type[ast.AST]) -> bool:
+    return any(isinstance(node, kind) for node in ast.walk(stmt))
 
 
 def _ends(body: list[ast.stmt]) -> bool:

@@ -98,6 +98,8 @@ def _scope(body: list[ast.stmt], module: Module, name: str) -> Iterator[Program]
     loose: list[Function] = []
     inner: list[Program] = []
     for stmt in body:
+        if isinstance(stmt, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            module.constants.pop(stmt.name, None)
         match stmt:
             case ast.Import() | ast.ImportFrom():
                 _imports(stmt, module)
@@ -186,6 +188,8 @@ def _holds(whole: Constant, part: Constant) -> bool:
 
 
 def _imports(stmt: ast.Import | ast.ImportFrom, module: Module) -> None:
+    for alias in stmt.names:
+        module.constants.pop(alias.asname or alias.name.partition(".")[0], None)
     language = ".".join(LANGUAGE)
     if isinstance(stmt, ast.Import):
         for alias in stmt.names:
