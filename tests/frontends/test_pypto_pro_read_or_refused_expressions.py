@@ -231,5 +231,56 @@ def test_a_cursor_moves_only_if_it_is_chosen() -> None:
 
 
 def test_effects_under_a_condition_that_is_not_known_are_reported() -> None:
-    reasons = reported(READY, "t = pl.make_tile(VEC, addr=0)\nif t.layout and ready(n):\n    S(2)")
-    assert reasons == ["this has effects, and whether it is evaluated cannot be told"]
+    reasons = reported(READY, "t = pl.make_tile(VEC, addr=0)\nx = t.layout and ready(n)\nS(x)")
+    assert reasons[:1] == ["this has effects, and whether it is evaluated cannot be told"]
+
+
+# ---------------------------------------------------------------------------- different conditions have different names
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("n < 1.5", "1.5 < n"),
+        ("n - 1.5 > 0", "1.5 - n > 0"),
+        ("n / 2 - 2 > 0", "n - 2 / 2 > 0"),
+        ("n / 2 - n > 0", "n - n / 2 > 0"),
+        ("n > 1e-16", "n > 1e+16"),
+        ("n > 1.5", "n > -1.5"),
+        ("n / 1.5 > 0", "n / n > 1.5"),
+        ("n / 2 > n", "n > n / 2"),
+        ("-(n / 2) > 0.5", "n / 2 > -0.5"),
+    ],
+)
+def test_decisions_by_different_values_differ(one: str, other: str) -> None:
+    cube, vector_ = sides("", f"if {one}:\n    S(0)", f"if {other}:\n    W(0)")
+    assert cube[0] != vector_[0]
+    cube, vector_ = sides("", f"if {one}:\n    S(0)", f"if {one}:\n    W(0)")
+    assert cube[0] == vector_[0]
+
+
+def test_a_result_of_another_module_decides_nothing() -> None:
+    for text in ("other.f(n) > 3", "other.p(i)"):
+        reasons = reported("import other", f"for i in pl.range(n):\n    if {text}:\n        S(0)")
+        assert len(reasons) == 1 and "is not read" in reasons[0]
+
+
+def test_an_unknown_condition_is_the_same_where_all_it_depends_on_is() -> None:
+    def head(condition: str) -> str:
+        text = f"t = pl.make_tile(VEC, addr=0)\nfor i in pl.range(n):\n    if {condition}:\n        W(0)"
+        return sides("", "", text)[1][1].strip()
+
+    assert head("t.layout == 3") == "if t_layout____3:"
+    assert head("t.layout == 3 and i > 2") == "if t_layout____3 and i > 2:"
+    long = "t.a_very_long_name_of_some_attribute_of_a_tile"
+    text = f"t = pl.make_tile(VEC, addr=0)\nif {long} == 3:\n    W(0)\nif {long} == 4:\n    W(1)"
+    first, _, second, _ = sides("", "", text)[1]
+    assert first != second
+    text = "t = pl.make_tile(VEC, addr=0)\nif t.layout < 3:\n    W(0)\nif t.layout > 3:\n    W(1)"
+    first, _, second, _ = sides("", "", text)[1]
+    assert first != second
+
+
+def test_an_unknown_local_of_a_loop_decides_nothing() -> None:
+    text = "t = pl.make_tile(VEC, addr=0)\nfor i in pl.range(n):\n    y = t.layout\n    if y:\n        W(0)"
+    assert reported("", "", text) == ["the condition depends on y, of which nothing is known"]

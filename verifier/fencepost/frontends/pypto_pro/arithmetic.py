@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -188,20 +189,41 @@ def _length(symbol: str, left: Value, right: Value) -> int:
 
 
 def opaque(name: str, operands: tuple[Value, ...], node: ast.AST, span: ir.Span) -> Opaque:
-    """A named device value computed from `operands`."""
+    """A named device value computed from `operands`.
+
+    The name tells the whole shape: values computed in different ways have different names.  Its last word says of each
+    operand whether it is an integer (i), a constant (f) or another such value (o), of how many words and arguments.
+    That word is left out where the name can be taken apart in one way only.
+    """
     if any(isinstance(o, Opaque) and o.varies for o in operands):
         return Opaque("", (), varies=True)
     words = [name]
+    kinds: list[str] = []
     arguments: list[ir.Expr] = []
     for operand in operands:
         if isinstance(operand, Opaque):
             words.append(operand.name)
             arguments += operand.arguments
+            kinds.append(f"o{len(operand.name.split('_'))}x{len(operand.arguments)}")
         elif isinstance(operand, float):
-            words.append("".join(c if c.isalnum() else "_" for c in repr(operand)))
+            words.append(repr(operand).replace("-", "m").replace("+", "p").replace(".", "_"))
+            kinds.append(f"f{len(words[-1].split('_'))}")
         else:
             arguments.append(expression(operand, node, span))
+            kinds.append("i")
+    if not _plain(words[1:], kinds):
+        words.append("".join(kinds))
     return Opaque("_".join(words), tuple(arguments))
+
+
+def _plain(words: list[str], kinds: list[str]) -> bool:
+    """Whether the operands in the name of a value show in what way it was computed."""
+    match kinds:
+        case [str() as left, "f2"] if left == "i" or left.endswith("x0"):
+            return re.fullmatch("[0-9]+_[0-9]+", words[-1]) is not None
+        case [str() as left, str() as right] if left[0] == "o" and left == right:
+            return all(re.search("_([if]|o[0-9]|[0-9]+_[0-9])[0-9ifox]*$", "_" + word) is None for word in words)
+    return all(kind == "i" for kind in kinds)
 
 
 def _finite(value: Value) -> bool:

@@ -176,6 +176,8 @@ class Evaluator(ABC):
         values: list[Value] = []
         for operand in nodes:
             value = self.known(self.perhaps(operand, self._reached(op, values, node), test), operand)
+            if test:
+                value = self.decided(value, operand)
             if _open(value):
                 values.append(value)
             elif bool(value) == (op == "or"):
@@ -185,6 +187,10 @@ class Evaluator(ABC):
                 values.append(value)
         if len(values) == 1:
             return values[0]
+        if any(isinstance(v, (Scalar, Opaque)) for v in values) and any(
+            isinstance(v, (Unknown, OneOf)) for v in values
+        ):
+            raise Unreadable("the result depends on something unknown", node)
         if test or all(isinstance(v, (bool, OneOf)) or (isinstance(v, Scalar) and v.truth) for v in values):
             return arithmetic.logic(op, tuple(values), node, self.span(node))
         result = values.pop()
@@ -220,6 +226,10 @@ class Evaluator(ABC):
         `test`: only its truth matters.
         """
         return self.truth(node) if test else self.evaluate(node)
+
+    def decided(self, value: Value, node: ast.expr) -> Value:
+        """A truth value, or a device integer that stands for one that is not known."""
+        return value
 
     def truth(self, node: ast.expr) -> Value:
         """A value that has the truth of an expression's value."""

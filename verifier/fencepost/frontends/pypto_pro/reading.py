@@ -179,10 +179,49 @@ class Reading(Evaluator):
     def condition(self, value: Value, node: ast.AST) -> bool | ir.Expr:
         """The truth of a value on the device."""
         if isinstance(value, (Unknown, OneOf)) and not value.name:
-            text = ast.unparse(node) if isinstance(node, ast.expr) else ""
-            name = "".join(c if c.isalnum() else "_" for c in text)[:40].strip("_") or "condition"
-            value = OneOf((False, True), name, self.frame.via and (id(node), self.frame.via))
+            return self._unknown_condition(node)
         return arithmetic.condition(self.operand(value, node), node, self.span(node))
+
+    def _unknown_condition(self, node: ast.AST) -> ir.Expr:
+        """A condition that nothing is known of: it is the same where its text, and all that it refers to, are."""
+        text = ast.unparse(node)
+        name = "".join(c if c.isalnum() else "_" for c in text)[:40].strip("_") or "condition"
+        used: list[object] = []
+        arguments: list[ir.Expr] = []
+        for word in dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+            value = self.lookup(ast.copy_location(ast.Name(word, ast.Load()), node))
+            match value:
+                case Scalar(expr=expr):
+                    arguments.append(expr)
+                    value = word
+                case Opaque(name=function, arguments=more, varies=False):
+                    arguments += more
+                    value = (word, function, len(more))
+                case Tile(buffer=buffer):
+                    value = buffer
+                case Opaque() | dict() | RingSlot() | FieldArray():
+                    raise Unreadable(f"the condition depends on {arithmetic.describe(value)}", node)
+                case tuple() | Record() | Choice() if not self.settled(value):
+                    raise Unreadable(f"the condition depends on {word}, which changes", node)
+            if isinstance(value, (Unknown, OneOf)) and not value.name and word in self.frame.names:
+                raise Unreadable(f"the condition depends on {word}, of which nothing is known", node)
+            used.append((type(value), value))
+        key = (text, tuple(used), self.frame.via and (id(node), self.frame.via))
+        try:
+            hash(key)
+        except TypeError:
+            raise Unreadable("the condition depends on something unknown", node) from None
+        span = self.span(node)
+        if not arguments:
+            parameter = self.context.parameter(("condition", key), name, values=(0, 1), origin=name)
+            return ir.Name(parameter, span=span)
+        function = self.context.function(("condition", key), name, f"whether {text} holds")
+        return ir.Compare(ir.Call(function, tuple(arguments), span=span), (("!=", ir.Int(0, span=span)),), span=span)
+
+    def decided(self, value: Value, node: ast.expr) -> Value:
+        if isinstance(value, (Unknown, OneOf)) and not value.name:
+            return Scalar(self._unknown_condition(node), truth=True)
+        return value
 
     def test(self, node: ast.expr) -> bool | ir.Expr:
         return self.condition(self.truth(node), node)
