@@ -231,3 +231,24 @@ def test_long_chains_and_shared_parts_of_host_code() -> None:
     assert vector("W(A[0])", f"A = [1]\n{chain}\nf0()") == ["wait_cross_core A_0 @ V"]
     shared = "A = [1]\nx = [1]\n" + "x = [x, x]\n" * 60 + "x.append(A)\nB = A"
     assert vector("W(B[0])", shared) == ["wait_cross_core 1 @ V"]
+
+
+@pytest.mark.parametrize(
+    ("module", "value"),
+    [
+        ("K = 3\nclass C:\n    A = K\nK = 8", 3),
+        ("class C:\n    A = 1\n    A = 2", 2),
+        ("class C:\n    A = 4\n    B = A + 1\n    A = B", 5),
+    ],
+)
+def test_class_constants_are_those_of_the_class_body(module: str, value: int) -> None:
+    assert vector("W(C.A)", module) == [f"wait_cross_core {value} @ V"]
+
+
+@pytest.mark.parametrize("more", ["sync_modes=1", "count=3", "pipe=pl.PipeType.V"])
+def test_unknown_and_repeated_keywords_of_signals_are_reported(more: str) -> None:
+    if more.startswith("pipe"):
+        call = f"pl.system.wait_cross_core(pl.PipeType.V, 0, {more})"
+    else:
+        call = f"pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=0, {more})"
+    assert vector(call) == ["unsupported"]

@@ -46,6 +46,8 @@ class Declarations(Handles):
         for keyword in node.keywords:
             if keyword.arg is None:
                 raise Unreadable("arguments are unpacked with **", node)
+            if keyword.arg in found or keyword.arg not in parameters:
+                raise Unreadable(f"{ast.unparse(node.func)} has an argument {keyword.arg} that is not read", node)
             found[keyword.arg] = keyword.value
         return found
 

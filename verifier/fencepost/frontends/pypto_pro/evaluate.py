@@ -292,6 +292,8 @@ class Evaluator(ABC):
         raise Unreadable(f"{arithmetic.describe(owner)} has no attribute {name} that is understood", node)
 
     def _class_member(self, owner: Class, name: str, node: ast.expr) -> Value:
+        if name in owner.scope.names:
+            return owner.scope.names[name]
         for stmt in owner.node.body:
             match stmt:
                 case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
