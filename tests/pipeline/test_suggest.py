@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import pytest
 from pipeline_rows import ORACLE, Row, loop_of, rows
+from random_loops import random_loop
 from suggestions import examine
 
 from fencepost.findings import Verdict
 from fencepost.pipeline.accept import resolve
+from fencepost.pipeline.explore import outcome
 from fencepost.pipeline.model import Access, Annotations, At, Buffer, Loop, Statement
+from fencepost.pipeline.question import Proposal, Question
 from fencepost.pipeline.sequence import Sequence
+from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.suggest import NoSuggestion, Suggestion, suggest
+from fencepost.pipeline.unawaited import unawaited
 from fencepost.pipeline.verify import verify
 
+PROPOSE = Question.propose
 NAMED = [r for r in rows() if r["id"].startswith("pn")] if ORACLE.exists() else []
 
 
@@ -37,12 +43,20 @@ def test_random_loops(seed: int) -> None:
     assert result is None or (not result.problem and isinstance(result.found, Suggestion))
 
 
-@pytest.mark.parametrize("seed", [3358, 3482, 4085, 4179, 4469])
-def test_loops_in_which_many_schedules_fail_alike(seed: int) -> None:
-    """What one of them teaches rules out the others, so that the search ends, and soon."""
+@pytest.mark.parametrize("seed", [3358, 3482, 4085, 4179, 4469, 20055, 20133, 20635, 50517])
+def test_loops_in_which_many_schedules_fail_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one of them teaches rules out the others, so that the search ends, and after less than 150 proposals."""
+    proposed = 0
+
+    def propose(self: Question, *assumed: str, changes: int | None = None) -> Proposal | None:
+        nonlocal proposed
+        proposed += 1
+        return PROPOSE(self, *assumed, changes=changes)
+
+    monkeypatch.setattr(Question, "propose", propose)
     result = examine(seed)
     assert result is not None and not result.problem and isinstance(result.found, Suggestion)
-    assert result.seconds < 3  # a third of a second on a quiet machine
+    assert proposed < 150
 
 
 def test_no_pipeline_is_right() -> None:
@@ -108,3 +122,13 @@ def test_suggestions_are_accepted() -> None:
     found = suggest(loop)
     assert found is not None
     assert not resolve(_loop(*LOADS, MULTIPLY, STORE, notes=Annotations(found.stage, found.order))).errors
+
+
+@pytest.mark.parametrize("seed", range(400, 460))
+def test_hazards_without_values(seed: int) -> None:
+    """What `unawaited` says of a schedule is what the run on values shows."""
+    loop = random_loop(seed)
+    plan = resolve(loop).plan
+    if plan is not None:
+        for trips in range(7):
+            assert unawaited(plan, trips, Setting()) == outcome(plan, trips, Setting()).hazard

@@ -115,7 +115,7 @@ def races(question: Question, found: Flows) -> Iterator[str]:
     """What every schedule fulfils in which waits are strong enough.
 
     A read must wait for every asynchronous write of its cell that comes before it, even one that has been overwritten
-    since: nobody knows when it ends.
+    since: nobody knows when it ends.  What is read after the loop must have been waited for inside.
     """
     pairs = (
         (place[0], Before(r, w, j - i))
@@ -126,3 +126,10 @@ def races(question: Question, found: Flows) -> Iterator[str]:
     )
     for buffer, before in dict.fromkeys(pairs):
         yield question.awaited(buffer, before, found.trips)
+    if found.trips < question.last:
+        return
+    after = {a.buffer for a in question.loop.after}
+    for place in (p for p, _ in found.ends if p[0] in after):
+        for w, j in found.writers.get(place, ()):
+            first = question.same_version(place[0], j)  # the one in which the code after the loop looks
+            yield question.taken_apart(either([negated(question.is_async(w)), negated(first), "waits"]))

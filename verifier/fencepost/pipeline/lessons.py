@@ -7,11 +7,13 @@ fulfils.  The more general, the fewer schedules have to be tried.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 
-from fencepost.pipeline.explore import Outcome
+from fencepost.pipeline.explore import Outcome, SerialRun
 from fencepost.pipeline.question import Proposal, Question, both, either
 from fencepost.pipeline.schedule import Plan, Slot
+from fencepost.pipeline.unawaited import unawaited
 
 
 def not_again(question: Question, proposal: Proposal) -> str:
@@ -63,19 +65,18 @@ def _meet(plan: Plan, p: int, q: int, buffers: set[str]) -> bool:
     return bool(buffers & (written[0] & used[1] | written[1] & used[0]))
 
 
-def missing_wait(question: Question, proposal: Proposal, plan: Plan, relaxed: bool) -> str:
+def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: SerialRun) -> str:
     """What decides the waits is different.
 
-    Waits follow from the asynchronous statements and those that use what these fill; other statements matter only
-    between two asynchronous ones, which they put into different commits.  Conditional statements keep waits from
-    being relaxed, so they matter too if something is missing only in `relaxed` waits.
+    Waits follow from the asynchronous statements and those that the compiler sees reading what these fill; others
+    matter only between two asynchronous ones, which they put into different commits, and where waits are relaxed.
     """
     touched = {a.buffer for s in plan.slots if s.is_async for a in plan.statement(s).writes}
-    conditional = {s.number for s in plan.slots if relaxed and not _plain(plan, s)}
-    matter = {s.number for s in plan.slots if s.is_async or _uses(plan, s) & touched} | conditional
-    if any(s.is_async and s.number in conditional for s in plan.slots):
-        matter = {s.number for s in plan.slots}
+    matter = {s.number for s in plan.slots if s.is_async or _uses(plan, s) & touched}
     others = [s for s in plan.slots if s.number not in matter]
+    hindering = _hindering(plan, others)
+    if hindering and unawaited(replace(plan, retain_stages=1), run.trips, run.setting):
+        hindering = []  # it is missing even if no wait is relaxed
     ordered = [s for s in plan.emitted if s.number in matter]
     apart: list[str] = []
     for a, b in pairwise(ordered):
@@ -88,8 +89,13 @@ def missing_wait(question: Question, proposal: Proposal, plan: Plan, relaxed: bo
             if x not in between:
                 place = question.order(x.number)
                 apart.append(f"(or (< {place} {here}) (< {there} {place}))")
-    emitted = [s.number for s in plan.emitted if s.number in matter]
-    parts = [*_staged(question, proposal, emitted), *_ordered(question, emitted), *apart]
+    placed = matter | {s.number for s in hindering if not _plain(plan, s)}
+    parts = [*_staged(question, proposal, sorted(matter)), *apart]
+    parts += _ordered(question, [s.number for s in plan.emitted if s.number in placed])
+    for s in hindering:
+        if s.number not in matter:
+            word = "<=" if run.trips >= question.last else "="
+            parts.append(f"({word} {s.stage} {question.stage(s.number)})")
     parts += [f"(= {question.versions(b)} {plan.versions[b]})" for b in question.versioned if b in touched]
     notes = plan.loop.annotations
     if notes.async_producers is None:  # a stage is asynchronous, and whoever is in it
@@ -99,10 +105,21 @@ def missing_wait(question: Question, proposal: Proposal, plan: Plan, relaxed: bo
     return question.taken_apart(f"(not {both(parts)})")
 
 
+def _hindering(plan: Plan, others: list[Slot]) -> list[Slot]:
+    """Which of the statements that need no waits can keep waits from being relaxed.
+
+    Conditional ones do wherever they stand in a step, and beside a conditional asynchronous one all do.  A statement
+    of a later stage stands in fewer steps of the prologue, so then no wait becomes stronger.
+    """
+    if all(_plain(plan, s) for s in plan.slots if s.is_async):
+        return [s for s in others if not _plain(plan, s)]
+    return others
+
+
 def _plain(plan: Plan, slot: Slot) -> bool:
     return all(plan.loop.statements[t].plain for t in (slot.number, *plan.replays[slot.number]))
 
 
 def _uses(plan: Plan, slot: Slot) -> set[str]:
     texts = [plan.loop.statements[t] for t in (slot.number, *plan.replays[slot.number])]
-    return {a.buffer for t in texts for a in (*t.seen, *t.writes)}
+    return {a.buffer for t in texts for a in (*t.seen, *t.reads)}

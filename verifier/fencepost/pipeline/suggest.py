@@ -21,7 +21,7 @@ from fencepost.pipeline.result import PipelineResult
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.trips import ANY_TRIPS, Trips, Unclear
-from fencepost.pipeline.values import Terms, scheduled
+from fencepost.pipeline.unawaited import unawaited
 from fencepost.pipeline.verify import verify
 
 _MAX_UNDECIDED = 25
@@ -276,12 +276,12 @@ class _Search:
 
     def _taught(self, proposal: Proposal, plan: Plan, run: SerialRun) -> bool:
         """Whether a proposal fails in a run, which then teaches what is wrong with it."""
+        if unawaited(plan, run.trips, run.setting):
+            self.question.say([missing_wait(self.question, proposal, plan, run)])
+            return True
         shown = run.outcome(plan)
         if shown.differs:
             self.question.say([wrong_values(self.question, proposal, plan, shown)])
-        if shown.hazard:
-            relaxed = not scheduled(replace(plan, retain_stages=1), run.trips, Terms(), run.setting).hazard
-            self.question.say([missing_wait(self.question, proposal, plan, relaxed)])
         return shown.wrong
 
     def _need(self, count: int, setting: Setting) -> None:

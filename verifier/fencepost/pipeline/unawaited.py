@@ -1,0 +1,75 @@
+"""Does the emitted program read a cell that an asynchronous write might not have filled yet?
+
+The same question as `History.hazard`, answered without values and at the first such read: schedules are tried by the
+dozen, and most that fail fail in this.
+"""
+
+from __future__ import annotations
+
+from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
+from fencepost.pipeline.model import Access
+from fencepost.pipeline.schedule import Plan, Slot
+from fencepost.pipeline.setting import Setting
+from fencepost.pipeline.values import Cell, Instance, cells
+
+
+def unawaited(plan: Plan, trips: int, setting: Setting) -> bool:
+    """Whether a run of the emitted program has a hazard."""
+    if not plan.rewritten or not any(slot.is_async for slot in plan.slots):
+        return False
+    run = _Run(plan, trips, setting)
+    return any(run.step(items, t) for _, t, items in steps(emit(plan, trips))) or run.ends_early()
+
+
+class _Run:
+    def __init__(self, plan: Plan, trips: int, setting: Setting) -> None:
+        self.plan, self.trips, self.setting = plan, trips, setting
+        self.filled = {a.buffer for s in plan.slots if s.is_async for a in plan.statement(s).writes}
+        self.flying: dict[Cell, tuple[int, Instance]] = {}  # cell -> commit group and writer of its last async write
+        self.committed = self.completed = 0
+
+    def step(self, items: tuple[Item, ...], t: int) -> bool:
+        """Run one step; True at its first hazard."""
+        for item in items:
+            match item:
+                case Run(slot):
+                    if self._early(slot, t - slot.stage):
+                        return True
+                case Commit(runs):
+                    if any(self._early(run.slot, t - run.slot.stage) for run in runs):
+                        return True
+                    self.committed += 1
+                case Wait(pending):
+                    self.completed = max(self.completed, self.committed - pending)
+        return False
+
+    def ends_early(self) -> bool:
+        """Whether something that is read after the loop might not be there."""
+        return any(
+            self._in_flight(c) for a in self.plan.loop.after for c in cells(self.plan.loop, a, 0, 0, self.setting)
+        )
+
+    def _early(self, slot: Slot, iteration: int) -> bool:
+        text = self.plan.statement(slot)
+        if not text.guard.holds(iteration, self.trips, self.setting):
+            return False
+        instance = (slot.number, iteration)
+        for step in text.steps:
+            if not step.guard.holds(iteration, self.trips, self.setting):
+                continue
+            for access in step.reads:
+                if access.buffer in self.filled:
+                    for cell in self._cells(access, iteration):
+                        if self._in_flight(cell) and self.flying[cell][1] != instance:
+                            return True
+            if slot.is_async:
+                for access in step.writes:
+                    for cell in self._cells(access, iteration):
+                        self.flying[cell] = self.committed, instance
+        return False
+
+    def _in_flight(self, cell: Cell) -> bool:
+        return cell in self.flying and self.flying[cell][0] >= self.completed
+
+    def _cells(self, access: Access, iteration: int) -> list[Cell]:
+        return cells(self.plan.loop, access, self.plan.version(access.buffer, iteration), iteration, self.setting)
