@@ -82,7 +82,7 @@ def _solvers(wanted: str | None) -> dict[str, Callable[[str], str]]:
     if wanted != "z3" and cvc5.installed():
         found[cvc5.version()] = cvc5.check
     if wanted != "cvc5":
-        found[solver.version()] = lambda text: solver.check(text).answer
+        found[solver.version()] = lambda text: solver.check(text, rlimit=solver.PATIENT).answer
     return found
 
 

@@ -62,7 +62,7 @@ def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
     except Rejected as error:
         raise NotCertified(f"the checker does not follow the proof: {error}", proved=True) from None
     for claim in found["claims"]:
-        answer = solver.check(claim["smtlib"]).answer
+        answer = solver.check(claim["smtlib"], rlimit=solver.PATIENT).answer
         if answer != claim["answer"]:
             raise NotCertified(f"the checker does not follow the proof: {claim['name']} ({answer})", proved=True)
     return found

@@ -17,6 +17,9 @@ Answer = Literal["unsat", "sat", "unknown"]
 RLIMIT = 3_000_000
 """Default effort per query; about a second on a slow machine."""
 
+PATIENT = 20 * RLIMIT
+"""Effort per claim of a certificate, which is made once and judged by whoever wants to."""
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
