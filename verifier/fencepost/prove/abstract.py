@@ -39,7 +39,7 @@ from fencepost.prove.values import (
     scale,
 )
 
-STALE = "stale"
+STALE = "stale~"
 """Name of the unknown numbers that stand for counters of earlier runs."""
 
 
@@ -358,7 +358,7 @@ class Stepper:
             return stop
         home = self.structure.level(ir.Compare(instruction.start, (("<", instruction.stop),)))
         epoch = agent.epochs.get(home, 0) if home is not None else 0
-        symbol = self.symbols.function("trips", (start, stop, loop.step), home, epoch)
+        symbol = self.symbols.function("trips~", (start, stop, loop.step), home, epoch)
         if ((symbol, 1),) not in world.knowledge.intervals:
             world.knowledge.intervals[(symbol, 1),] = (0, None)
         return Linear(0, ((symbol, 1),))
