@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from functools import cached_property
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from math import lcm
 
 from fencepost import ir
@@ -14,9 +14,9 @@ from fencepost.model.program import compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.pipeline.forms import Scope, Unreadable
 from fencepost.pipeline.model import Access, Annotations, Buffer, Loop, Statement, Step
-from fencepost.pipeline.raw import Raw, RawStatement, RawStep, Shape
+from fencepost.pipeline.raw import Raw, RawStatement, RawStep, Shape, in_rounds
 from fencepost.pipeline.sequence import ALWAYS, All, Guard, Not, Opaque
-from fencepost.pipeline.surroundings import Surroundings
+from fencepost.pipeline.surroundings import Surroundings, read_by, written_by
 
 _MAX_UNROLLED = 64
 _MAX_NESTING = 40
@@ -45,24 +45,44 @@ class _Builder:
         operations = [n for n in body if isinstance(n, ir.DataOp)]
         self.assigned = {n.name for n in body if isinstance(n, ir.Assign)}
         self.written = {a.name for n in operations for a in n.writes} | self.assigned
+        self.read_inside = {name for stmt in pipelined.body for name in read_by(stmt)}
         self.used = {a.name for n in operations for a in (*n.writes, *n.reads)} | self.assigned
-        self.read_inside = {a.name for n in operations for a in n.reads}
-        self._apart()
         self.binds = {n.name: n for n in pipelined.body if isinstance(n, ir.Bind)}
-        replayed = {name: b.value for name, b in self.binds.items() if not self._buffers(b.value, self.written)}
-        scheduled = self.binds.keys() - replayed.keys()
-        self.scope = around.scope(pipelined).extended(replayed, self.written | scheduled)
+        self.writes: Counter[str] = Counter()  # how often each name was written up to the statement at hand
+        self.sites = 0
+        self.kept: set[str] = set()  # values of binds inside statements
+        self._apart()
+        self.scope = self._outermost(body)
         self.parts = self._part_counts(operations)
+
+    def _outermost(self, body: list[ir.Node]) -> Scope:
+        """What can be seen at the beginning of the body.
+
+        Raises:
+            Unreadable: a name stands for two things, or what the body gives it is used after the loop.
+        """
+        given = Counter(n.name for n in self.node.body if isinstance(n, ir.Bind))
+        given.update({n.name for n in body if isinstance(n, ir.Bind) and self.binds.get(n.name) is not n})
+        given.update({n.var for n in body if isinstance(n, (ir.For, ir.Pipelined))})
+        others = {*self.written, *self.declared, *self.kernel.parameters, *(c.name for c in self.kernel.constants)}
+        twice = {n for n, count in given.items() if count > 1} | (given.keys() & others)
+        for name in sorted(twice | ({self.node.var} & (given.keys() | self.written))):
+            raise Unreadable(f"{name} stands for different things in the loop", self.node.span)
+        for name in sorted(given.keys() & self.around.read):
+            raise Unreadable(f"{name} has its value in the loop only, and is used after it", self.node.span)
+        scope = replace(self.around.scope(self.node), writes=self.writes)
+        return scope.extended(changing=self.written).hiding(given)
 
     def _apart(self) -> None:
         """Buffers are told apart by name: those that share memory with another one, and are written, can't be read."""
         placed = {b.name for b in self.kernel.buffers if b.addresses is not None}
-        others = (self.used | self.around.read | self.around.written) & placed
+        used = self.used | self.read_inside
+        others = (used | self.around.read | self.around.written) & placed
         written = self.written | self.around.written
-        if len(others) < 2 or not self.used & others:
+        if len(others) < 2 or not used & others:
             return
         layout = lay_out(compile_kernel(Serial().run(self.kernel)))
-        for name in sorted(self.used & others):
+        for name in sorted(used & others):
             for other in sorted(others - {name}):
                 if {name, other} & written and layout.overlapping(name, (other,)):
                     raise Unreadable(f"{name} and {other} share memory that is written", self.node.span)
@@ -71,25 +91,28 @@ class _Builder:
         counts: dict[str, int] = {}
         for operation in operations:
             for a in (*operation.writes, *operation.reads):
-                form = self.scope.form(a.parts) if a.parts is not None else None
+                form = None
+                with suppress(Unreadable):  # a count that only an inner block knows
+                    form = self.scope.form(a.parts) if a.parts is not None else None
                 if form is not None and form.value is not None and form.value > 0:
                     counts[a.name] = lcm(counts.get(a.name, 1), form.value)
         return counts
 
-    def _buffers(self, expr: ir.Expr, names: Iterable[str]) -> set[str]:
-        """Which of `names` the value of an expression is read from."""
-        found = (n for n in ir.walk(expr) if isinstance(n, (ir.Name, ir.Item, ir.Call)))
-        return {_spelling(n) for n in found} & set(names)
-
     # ------------------------------------------------------------------------------------------------ statements
 
     def loop(self) -> Loop:
-        raw = [self._statement(stmt) for stmt in self.node.body if not isinstance(stmt, ir.Pass)]
+        place = _Place(self.scope)
+        raw = []
+        for stmt in self.node.body:
+            if not isinstance(stmt, ir.Pass):
+                raw.append(self._statement(stmt, place))
+            if isinstance(stmt, ir.Bind):
+                place = replace(place, scope=self._bound(stmt, place.scope))
         labels = Counter(r.label for r in raw)
         for r in raw:
             if labels[r.label] > 1 and r.node.span.line:
                 r.label += f" (line {r.node.span.line})"
-        sizes = {name: self._cells(name) for name in self.used | self._read_by_binds}
+        sizes = {name: self._cells(name) for name in self.used | (self.read_inside & self._known())}
         shapes = self._shapes(raw, sizes)
         statements = tuple(self._finished(r, shapes) for r in raw)
         buffers = tuple(self._buffer(name, shapes[name]) for name in sorted(shapes))
@@ -112,16 +135,16 @@ class _Builder:
         )
         return replace(loop, after=self._after(loop))
 
-    @cached_property
-    def _read_by_binds(self) -> set[str]:
-        names = self.declared.keys() | self.written
-        return {name for b in self.binds.values() for name in self._buffers(b.value, names)}
+    def _bound(self, bind: ir.Bind, scope: Scope) -> Scope:
+        """What can be seen after a bind of the body itself: its value, or that it is scheduled."""
+        if scope.reads(bind.value) & self.written:
+            return scope.extended(changing=(bind.name,))
+        return scope.binding(bind.name, bind.value)
 
-    def _statement(self, stmt: ir.Stmt) -> RawStatement:
+    def _statement(self, stmt: ir.Stmt, place: _Place) -> RawStatement:
         match stmt:
             case ir.Bind(name, value):
-                reads = tuple(Raw(b, None, None) for b in sorted(self._buffers(value, self._known())))
-                step = RawStep(reads, (), ALWAYS, False)
+                step = RawStep(tuple(self._scalars((value,), place.scope)), (), ALWAYS, False)
                 return RawStatement(stmt, f"bind {name}", [step], _names(value), bind=name)
             case ir.DataOp(op, writes):
                 plain = op.removeprefix(TILE)
@@ -133,7 +156,7 @@ class _Builder:
             case _:
                 what = type(stmt).__name__.lower()
                 raw = RawStatement(stmt, f"{what} on line {stmt.span.line}" if stmt.span.line else what)
-        self._operations((stmt,), self.scope, ALWAYS, raw, 0)
+        self._operations((stmt,), place, raw)
         return raw
 
     def _known(self) -> set[str]:
@@ -147,94 +170,148 @@ class _Builder:
         moves = op.op.removeprefix(TILE) in _COPY_OPS and bool(op.reads) and all(off_chip(a.name) for a in op.reads)
         return moves and all(a.name in self.declared and self.declared[a.name].space == "Mat" for a in op.writes)
 
-    def _operations(
-        self, body: tuple[ir.Stmt, ...], scope: Scope, guard: Guard, raw: RawStatement, nesting: int
-    ) -> None:
+    def _operations(self, body: tuple[ir.Stmt, ...], place: _Place, raw: RawStatement) -> None:
         """Append the operations of `body`, in order, to a statement."""
-        if nesting > _MAX_NESTING:
+        if place.nesting > _MAX_NESTING:
             raise Unreadable("statements are nested too deeply", body[0].span if body else raw.node.span)
         for stmt in body:
             match stmt:
                 case ir.DataOp():
-                    self._operation(stmt, scope, guard, raw)
+                    self._operation(stmt, place, raw)
                 case ir.Assign(name, value):
-                    raw.names |= _names(value)
-                    raw.steps.append(RawStep(tuple(self._scalars((value,))), (Raw(name, None, None),), guard, False))
+                    self._add((value,), [Raw(name, None, None)], place, raw)
                 case ir.If(branches, orelse):
-                    self._branches(branches, orelse, scope, guard, raw, nesting)
+                    self._branches(branches, orelse, place, raw)
                 case ir.For() | ir.Pipelined():
-                    self._nested_loop(stmt, scope, guard, raw, nesting)
-                case ir.Bind(name, value) if name not in self.binds:
-                    scope = scope.extended({name: scope.text(value)})
-                case ir.Pass() | ir.Assert():
+                    self._nested_loop(stmt, place, raw)
+                case ir.Bind(name) if name not in self.binds:
+                    place = replace(place, scope=self._inner_bind(stmt, place, raw))
+                case ir.Assert(condition):
+                    self._add((condition,), [self._output(f"assert on line {stmt.span.line}")], place, raw)
+                case ir.Pass():
                     pass
                 case ir.Unsupported(reason):
                     raise Unreadable(reason, stmt.span)
                 case _:
                     raise Unreadable(f"{_WORDS.get(type(stmt), 'this statement')} in a pipelined loop", stmt.span)
 
+    def _add(
+        self,
+        values: Iterable[ir.Expr],
+        writes: Iterable[Raw],
+        place: _Place,
+        raw: RawStatement,
+        reads: Iterable[Raw] = (),
+        constant: bool = False,
+    ) -> None:
+        """Append one operation, which reads `reads` and what `values` are made of."""
+        if len(raw.steps) >= _MAX_STEPS:
+            raise Unreadable(f"a statement of more than {_MAX_STEPS} operations", raw.node.span)
+        read, written = (*reads, *self._scalars(values, place.scope)), tuple(writes)
+        raw.names |= {name for e in values for name in _names(e)}
+        through = tuple(r for r in place.control if r not in read) if written else ()
+        raw.steps.append(RawStep(read, written, place.guard, constant and not read, through))
+        self.writes.update({w.buffer for w in written})
+
+    def _output(self, name: str) -> Raw:
+        """A place of its own for what an operation inside a statement shows to the outside."""
+        self.sites += 1
+        name = f"{name} ({self.sites})"
+        self.written.add(name)
+        return Raw(name, None, None)
+
+    def _inner_bind(self, bind: ir.Bind, place: _Place, raw: RawStatement) -> Scope:
+        """What can be seen after a bind inside a statement.
+
+        Where its value depends on what the body computes, that is kept under a name of its own.
+        """
+        scope = place.scope
+        if bind.name not in scope.hidden:
+            raise Unreadable(f"{bind.name} is bound again in its block", bind.span)
+        if not scope.computed(bind.value):
+            self._add((bind.value,), (), place, raw)
+            return scope.binding(bind.name, bind.value)
+        self.sites += 1
+        kept = f"{bind.name} ({self.sites})"
+        self.kept.add(kept)
+        self.written.add(kept)
+        self._add((bind.value,), [Raw(kept, None, None, private=True)], place, raw)
+        return scope.extended(changing=(kept,)).binding(bind.name, ir.Name(kept))
+
     def _branches(
         self,
         branches: tuple[tuple[ir.Expr, tuple[ir.Stmt, ...]], ...],
         orelse: tuple[ir.Stmt, ...],
-        scope: Scope,
-        guard: Guard,
+        place: _Place,
         raw: RawStatement,
-        nesting: int,
     ) -> None:
         raw.plain = False
         first, doubtful = len(raw.steps), False
-        others: list[Guard] = [guard]
+        others: list[Guard] = [place.guard]
         for condition, arm in branches:
-            raw.names |= _names(condition)
-            reads = self._scalars((condition,))
-            if reads:
-                raw.steps.append(RawStep(tuple(reads), (), guard, False))
-            holds = scope.guard(condition)
-            doubtful = doubtful or scope.computed(condition)
-            self._operations(arm, scope, _all((*others, holds)), raw, nesting + 1)
+            place = self._decided((condition,), place, raw)
+            holds = place.scope.guard(condition)
+            doubtful = doubtful or place.scope.computed(condition)
+            self._operations(arm, place.inside(_all((*others, holds))), raw)
             others.append(Not(holds))
-        self._operations(orelse, scope, _all(tuple(others)), raw, nesting + 1)
+        self._operations(orelse, place.inside(_all(tuple(others))), raw)
         if doubtful:
             raw.steps[first:] = [s.in_doubt() for s in raw.steps[first:]]
 
-    def _nested_loop(
-        self, stmt: ir.For | ir.Pipelined, scope: Scope, guard: Guard, raw: RawStatement, nesting: int
-    ) -> None:
+    def _decided(self, values: tuple[ir.Expr, ...], place: _Place, raw: RawStatement) -> _Place:
+        """Append the reading of what decides whether operations run; they depend on it."""
+        reads = self._scalars(values, place.scope)
+        raw.names |= {name for e in values for name in _names(e)}
+        if not reads:
+            return place
+        self._add(values, (), place, raw)
+        deciding = (r for r in reads if r.buffer in self.written)
+        return replace(place, control=tuple(dict.fromkeys((*place.control, *deciding))))
+
+    def _nested_loop(self, stmt: ir.For | ir.Pipelined, place: _Place, raw: RawStatement) -> None:
         step = stmt.step if isinstance(stmt, ir.For) else ir.Int(1)
-        bounds = [scope.form(e) for e in (stmt.start, stmt.stop, step)]
-        raw.names |= _names(stmt.start) | _names(stmt.stop)
-        first, last, by = (f.value if f is not None else None for f in bounds)
+        bounds = (stmt.start, stmt.stop, step)
+        place = self._decided(bounds, place, raw)
+        scope = place.scope
+        first, last, by = (f.value if f is not None else None for f in map(scope.form, bounds))
+        if stmt.var not in scope.hidden:
+            raise Unreadable(f"{stmt.var} is the variable of a loop around this one, too", stmt.span)
+        guard, doubtful = place.guard, False
         if first is not None and last is not None and by:
             values = range(first, last, by)
             if len(values) <= _MAX_UNROLLED:
                 for value in values:
-                    inside = replace(
-                        scope, constants={**scope.constants, stmt.var: ir.Int(value)}, _forms={}, _texts={}
-                    )
-                    self._operations(stmt.body, inside, guard, raw, nesting + 1)
+                    self._operations(stmt.body, place.inside(guard, scope.extended({stmt.var: ir.Int(value)})), raw)
                 return
         else:
             raw.plain = False
-            guard = _all((guard, Opaque(scope.text(ir.Compare(stmt.start, (("<", stmt.stop),))))))
-        inside = scope.extended(changing=(stmt.var,))
-        self._operations(stmt.body, inside, guard, raw, nesting + 1)
+            runs = _runs(stmt.start, stmt.stop, step, by)
+            guard, doubtful = _all((guard, Opaque(scope.text(runs)))), scope.computed(runs)
+        before, again = len(raw.steps), {w for s in stmt.body for w in written_by(s)}
+        self.writes.update(again)  # what is read may be from an earlier round
+        self._operations(stmt.body, place.inside(guard, scope.extended(changing=(stmt.var,))), raw)
+        self.writes.update({*again, stmt.var})
+        raw.steps[before:] = in_rounds([s.in_doubt() if doubtful else s for s in raw.steps[before:]])
 
-    def _operation(self, op: ir.DataOp, scope: Scope, guard: Guard, raw: RawStatement) -> None:
-        texts = [e for a in (*op.reads, *op.writes) for e in (a.index, a.part) if e is not None] + list(op.at)
-        raw.names |= {name for e in texts for name in _names(e)}
+    def _operation(self, op: ir.DataOp, place: _Place, raw: RawStatement) -> None:
+        scope = place.scope
+        accesses = (*op.reads, *op.writes)
+        values = [e for a in accesses for e in (a.index, a.part, a.parts) if e is not None]
+        values += [*op.at, *(() if op.task is None else (op.task,))]
         reads = [r for a in op.reads for r in self._access(a, scope)]
-        reads += self._scalars(texts)
         writes = [w for a in op.writes for w in self._access(a, scope)]
-        constant = op.op.removeprefix(TILE) in _CONSTANT_OPS and not reads and not op.at
-        if len(raw.steps) >= _MAX_STEPS:
-            raise Unreadable(f"a statement of more than {_MAX_STEPS} operations", op.span)
-        raw.steps.append(RawStep(tuple(reads), tuple(writes), guard, constant))
         if op.op.startswith(TILE):
             raw.touched += writes
+        if raw.node is not op:  # several operations of one statement may write one output: each leaves something
+            writes += [self._output(a.name) for a in op.writes if self._is_output(a.name)]
+        constant = op.op.removeprefix(TILE) in _CONSTANT_OPS and not op.at
+        self._add(values, writes, place, raw, reads, constant)
 
-    def _scalars(self, texts: Iterable[ir.Expr]) -> list[Raw]:
-        names = {name for e in texts for name in self._buffers(e, self._known())}
+    def _scalars(self, values: Iterable[ir.Expr], scope: Scope) -> list[Raw]:
+        """What values are made of: names in their text, and behind binds what the body writes."""
+        texts = tuple(values)
+        names = {name for e in texts for name in _names(e)} & self._known()
+        names |= {name for e in texts for name in scope.reads(e)} & self.written
         return [Raw(name, None, None) for name in sorted(names)]
 
     def _access(self, access: ir.Access, scope: Scope) -> Iterator[Raw]:
@@ -288,7 +365,7 @@ class _Builder:
         # A remainder that all accesses share only renames the cells.
         same = not whole and len(rests) == 1 and all(f is not None for f in forms)
         declared = self.declared.get(name)
-        if declared is None and name in self.written and not self._is_local(name):
+        if declared is None and self._is_output(name):
             return Shape(None, stream=True)
         if whole and (cells is None or cells > _MAX_CELLS or not forms):
             return Shape(1, flat=True)
@@ -298,13 +375,15 @@ class _Builder:
 
     @staticmethod
     def _step(raw: RawStep, shapes: dict[str, Shape]) -> Step:
-        reads = [shapes[a.buffer].access(a) for a in raw.reads]
+        reads = [shapes[a.buffer].access(a) for a in (*raw.reads, *raw.through)]
         writes = tuple(shapes[a.buffer].access(a) for a in raw.writes)
         reads += [w for w in writes if w.rough]  # which cells are written is not known: the others keep what they hold
         return Step(tuple(dict.fromkeys(reads)), writes, raw.guard, constant=raw.constant and not reads)
 
     def _finished(self, raw: RawStatement, shapes: dict[str, Shape]) -> Statement:
         steps = tuple(self._step(step, shapes) for step in raw.steps)
+        seen = dict.fromkeys(shapes[a.buffer].access(a) for s in raw.steps for a in s.reads)
+        unseen = dict.fromkeys(a for s in steps for a in s.reads if a not in seen)
         guard: Guard = ALWAYS
         if steps and steps[0].guard != ALWAYS and len({s.guard for s in steps}) == 1:
             guard = steps[0].guard
@@ -313,7 +392,7 @@ class _Builder:
         uses = tuple(name for name in self.binds if name in raw.names and name != raw.bind)
         return Statement(
             raw.label,
-            tuple(a for s in steps for a in s.reads),
+            (*seen, *unseen),
             tuple(a for s in steps for a in s.writes),
             guard,
             raw.bind,
@@ -322,6 +401,7 @@ class _Builder:
             plain=raw.plain,
             copy=raw.copy,
             inner=() if single else steps,
+            unseen=len(unseen),
             touched=tuple(shapes[a.buffer].access(a) for a in raw.touched),
             span=raw.node.span,
         )
@@ -335,10 +415,14 @@ class _Builder:
         declared = self.declared.get(name)
         if declared is not None:
             return declared.space != "GM"
-        return name in self.written and (name in self.assigned or self._is_read(name))
+        return name in self.written and (name in self.assigned | self.kept or self._is_read(name))
+
+    def _is_output(self, name: str) -> bool:
+        """Whether a name is only written, so that each execution leaves a value of its own."""
+        return name not in self.declared and name in self.written and not self._is_local(name)
 
     def _is_read(self, name: str) -> bool:
-        return name in self.read_inside or name in self.around.read or name in self._read_by_binds
+        return name in self.read_inside or name in self.around.read
 
     def _after(self, loop: Loop) -> tuple[Access, ...]:
         """The local buffers whose contents are used once the loop has ended."""
@@ -346,8 +430,32 @@ class _Builder:
         used = set(self.around.read)
         if self.around.repeated:
             # The next execution of the loop starts with what this one left, unless that is overwritten before.
-            used |= loop.carried - self.around.refilled
+            used |= loop.carried - self.around.refilled - self.kept
         return tuple(Access(name) for name in local if name in used)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where an operation stands: what names mean there, under which condition it runs, what decided that condition
+    (`control`), and in how many blocks it is.
+    """
+
+    scope: Scope
+    guard: Guard = ALWAYS
+    control: tuple[Raw, ...] = ()
+    nesting: int = 0
+
+    def inside(self, guard: Guard, scope: Scope | None = None) -> _Place:
+        """The beginning of a block here."""
+        return _Place(self.scope if scope is None else scope, guard, self.control, self.nesting + 1)
+
+
+def _runs(start: ir.Expr, stop: ir.Expr, step: ir.Expr, by: int | None) -> ir.Expr:
+    """Whether a loop has a round; `by` is the value of its step, if that is known."""
+    up, down = (ir.Compare(start, ((op, stop),)) for op in ("<", ">"))
+    if by is not None:
+        return up if by > 0 else down
+    return ir.Choose(ir.Compare(step, ((">", ir.Int(0)),)), up, down)
 
 
 def _all(guards: tuple[Guard, ...]) -> Guard:

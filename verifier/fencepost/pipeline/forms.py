@@ -64,12 +64,26 @@ def _rest(terms: Mapping[ir.Expr, int]) -> Rest:
     return tuple(sorted(((t, k) for t, k in terms.items() if k), key=lambda item: repr(item[0])))
 
 
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A bind, worked out where it stands: its value as `text` and `form`, what that `reads`, and whether it is
+    `computed` (see `Scope`).
+    """
+
+    text: ir.Expr
+    form: Form | None
+    reads: frozenset[str]
+    computed: bool
+
+
 @dataclass(slots=True)
 class Scope:
     """What the names in a loop body stand for.
 
-    `constants` are kernel constants and replayed binds, by name.  `changing` are names whose value the body computes
-    (scalars that it assigns, scheduled binds, buffers that it writes).
+    `constants` are kernel constants and the variables of unrolled loops, `bound` the binds that can be seen.
+    `changing` are names whose value the body computes (scalars that it assigns, scheduled binds, buffers that it
+    writes); `writes` says how often each was written before this place, for what is read before and after a write is
+    not the same.  `hidden` names get a value in the body that cannot be used here.
     """
 
     variable: str
@@ -77,15 +91,55 @@ class Scope:
     stop: ir.Expr
     constants: Mapping[str, ir.Expr | tuple[ir.Expr, ...]]
     changing: frozenset[str] = frozenset()
+    bound: Mapping[str, Bound] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
+    writes: Mapping[str, int] = field(default_factory=dict)
     _forms: dict[str, Form | None] = field(default_factory=dict)
     _texts: dict[str, ir.Expr] = field(default_factory=dict)
 
     def extended(
         self, constants: Mapping[str, ir.Expr | tuple[ir.Expr, ...]] | None = None, changing: Iterable[str] = ()
     ) -> Scope:
-        """This scope with more constants and more names whose value the body computes."""
+        """This scope with more constants and more names whose value the body computes; they can be seen now."""
+        new = frozenset(changing)
         merged = {**self.constants, **(constants or {})}
-        return Scope(self.variable, self.start, self.stop, merged, self.changing | frozenset(changing))
+        hidden = self.hidden - new - frozenset(constants or ())
+        return self._with(constants=merged, changing=self.changing | new, hidden=hidden)
+
+    def hiding(self, names: Iterable[str]) -> Scope:
+        """This scope without some names."""
+        return self._with(hidden=self.hidden | frozenset(names))
+
+    def binding(self, name: str, value: ir.Expr) -> Scope:
+        """This scope with a name for a value, which is worked out here.
+
+        Raises:
+            Unreadable: the value is too large, or uses what is hidden.
+        """
+        found = Bound(self.text(value), self.form(value), self.reads(value), self.computed(value))
+        return self._with(bound={**self.bound, name: found}, hidden=self.hidden - {name})
+
+    def _with(
+        self,
+        constants: Mapping[str, ir.Expr | tuple[ir.Expr, ...]] | None = None,
+        changing: frozenset[str] | None = None,
+        bound: Mapping[str, Bound] | None = None,
+        hidden: frozenset[str] | None = None,
+    ) -> Scope:
+        return Scope(
+            self.variable,
+            self.start,
+            self.stop,
+            self.constants if constants is None else constants,
+            self.changing if changing is None else changing,
+            self.bound if bound is None else bound,
+            self.hidden if hidden is None else hidden,
+            self.writes,
+        )
+
+    def _visible(self, name: str) -> None:
+        if name in self.hidden:
+            raise Unreadable(f"{name} is used where it has no value yet, or outside the block that gives it one")
 
     # ------------------------------------------------------------------------------------------------ integers
 
@@ -119,11 +173,16 @@ class Scope:
                 return self._fixed(expr)
 
     def _name(self, name: str) -> Form | None:
+        if name == ITERATION:
+            return Form(Sequence.linear(1, 0))
+        self._visible(name)
         if name == self.variable:
             first = self._form(self.start)
             return first.plus(Form(Sequence.linear(1, 0))) if first is not None else None
         if name in self.changing:
             return None
+        if name in self.bound:
+            return self.bound[name].form
         if name not in self._forms:
             self._forms[name] = None  # a constant that is defined by itself has no form
             value = self.constants.get(name)
@@ -187,8 +246,12 @@ class Scope:
                 return expr
             case ir.Name(name):
                 return self._name_text(name)
-            case ir.Item(name, index) | ir.Call(name, (index,)) if name in self.changing:
-                return ir.Call(name, (ir.Name(ITERATION), self._text(index)))
+            case ir.Call(name, (ir.Name(first), *_)) if first == ITERATION:
+                return expr  # the value of a bind, worked out before
+            case ir.Item(name, index) if name in self.changing:
+                return self._changing_text(name, (index,))
+            case ir.Call(name, arguments) if name in self.changing:
+                return self._changing_text(name, arguments)
             case ir.Item(name, index):
                 values = self.constants.get(name)
                 place = self._text(index)
@@ -216,13 +279,23 @@ class Scope:
             case ir.Call(function, arguments):
                 return ir.Call(function, tuple(self._text(e) for e in arguments))
 
+    def _changing_text(self, name: str, place: tuple[ir.Expr, ...] = ()) -> ir.Expr:
+        """An unknown function of the iteration; another one behind each write."""
+        write = self.writes.get(name, 0)
+        return ir.Call(f"{name}#{write}" if write else name, (ir.Name(ITERATION), *map(self._text, place)))
+
     def _name_text(self, name: str) -> ir.Expr:
+        if name == ITERATION:
+            return ir.Name(name)
+        self._visible(name)
         if name == self.variable:
             first = self._text(self.start)
             step = ir.Name(ITERATION)
             return step if first == ir.Int(0) else ir.Binary("+", first, step)
         if name in self.changing:
-            return ir.Call(name, (ir.Name(ITERATION),))
+            return self._changing_text(name)
+        if name in self.bound:
+            return self.bound[name].text
         if name not in self._texts:
             self._texts[name] = ir.Name(name)
             value = self.constants.get(name)
@@ -234,18 +307,36 @@ class Scope:
 
     def computed(self, expr: ir.Expr) -> bool:
         """Whether the value depends on something that the body computes, or that nobody could read (`somewhere`)."""
+        return any(
+            isinstance(node, ir.Field)
+            or (name := _name_of(node)) in self.changing
+            or name == SOMEWHERE
+            or (name in self.bound and self.bound[name].computed)
+            for node in self._mentioned(expr)
+        )
+
+    def reads(self, expr: ir.Expr) -> frozenset[str]:
+        """All names that the value is made of, also behind constants and binds: scalars, functions, buffers."""
+        found = set[str]()
+        for node in self._mentioned(expr):
+            name = _name_of(node)
+            bound = self.bound.get(name)
+            found |= {name} if bound is None else bound.reads
+        return frozenset(found)
+
+    def _mentioned(self, expr: ir.Expr) -> Iterator[ir.Name | ir.Item | ir.Call | ir.Field]:
+        """The places where the expression, or a constant in it, uses a name."""
         found, stack = set[str](), [expr]
         while stack:
             for node in ir.walk(stack.pop()):
                 if isinstance(node, (ir.Name, ir.Item, ir.Call, ir.Field)):
+                    yield node
                     name = _name_of(node)
-                    if name in self.changing or name == SOMEWHERE or isinstance(node, ir.Field):
-                        return True
+                    self._visible(name)
                     value = self.constants.get(name)
                     if value is not None and name not in found:
                         found.add(name)
                         stack += list(value) if isinstance(value, tuple) else [value]
-        return False
 
     # ------------------------------------------------------------------------------------------------ conditions
 

@@ -81,8 +81,9 @@ class Statement:
     other cells.  `constant`: stores the same value in every iteration.  `plain`: no branch and no inner loop of
     unknown length inside, so the compiler can count commits in it.  `copy`: moves data from global to on-chip memory
     and does nothing else.  `inner` are the operations of a statement with several, in order; `reads` and `writes` are
-    then those of all of them.  `touched` are further cells that the compiler takes to be read: it counts what a tile
-    operation writes as read, too.
+    then those of all of them.  `unseen`: so many reads at the end the compiler does not see (what is kept of cells
+    that are written in part, and what a value comes through).  `touched` are further cells that the compiler takes to
+    be read: it counts what a tile operation writes as read, too.
     """
 
     label: str
@@ -97,6 +98,7 @@ class Statement:
     plain: bool = True
     copy: bool = False
     inner: tuple[Step, ...] = ()
+    unseen: int = 0
     touched: tuple[Access, ...] = ()
     span: Span = NOWHERE
 
@@ -108,7 +110,7 @@ class Statement:
     @cached_property
     def seen(self) -> tuple[Access, ...]:
         """The reads as the compiler sees them."""
-        return self.reads + self.touched
+        return self.reads[: len(self.reads) - self.unseen] + self.touched
 
     @property
     def guards(self) -> tuple[Guard, ...]:

@@ -15,24 +15,54 @@ from fencepost.pipeline.sequence import Guard, Sequence
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An access before all accesses to its buffer are known: `cell` is None for the whole buffer."""
+    """An access before all accesses to its buffer are known: `cell` is None for the whole buffer.
+
+    `private`: the value of a bind inside the statement, which is there for nobody else.
+    """
 
     buffer: str
     cell: ir.Expr | None
     form: Form | None
     rough: bool = False
+    private: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RawStep:
+    """One operation.  `through` are reads besides those of its text on which depends what it writes."""
+
     reads: tuple[Raw, ...]
     writes: tuple[Raw, ...]
     guard: Guard
     constant: bool
+    through: tuple[Raw, ...] = ()
 
     def in_doubt(self) -> RawStep:
         """The step under a condition that was not read: whether it writes is not known."""
-        return replace(self, writes=tuple(replace(w, rough=True) for w in self.writes))
+        return replace(self, writes=tuple(w if w.private else replace(w, rough=True) for w in self.writes))
+
+
+def in_rounds(steps: list[RawStep]) -> list[RawStep]:
+    """The steps of an inner loop of which one round stands for all: what a step writes may depend on all that another
+    step read in an earlier round, if the one reads what the other writes.
+    """
+    sources: dict[str, dict[Raw, None]] = {}
+    for step in steps:
+        for write in step.writes:
+            sources.setdefault(write.buffer, {}).update(dict.fromkeys((*step.reads, *step.through)))
+    return [_with_earlier(step, sources) if step.writes and not step.constant else step for step in steps]
+
+
+def _with_earlier(step: RawStep, sources: dict[str, dict[Raw, None]]) -> RawStep:
+    found = dict.fromkeys((*step.reads, *step.through))
+    stack, seen = list(found), set[str]()
+    while stack:
+        buffer = stack.pop().buffer
+        if buffer not in seen:
+            seen.add(buffer)
+            stack += [r for r in sources.get(buffer, ()) if r not in found]
+            found |= sources.get(buffer, {})
+    return replace(step, through=tuple(r for r in found if r not in step.reads))
 
 
 @dataclass(slots=True)

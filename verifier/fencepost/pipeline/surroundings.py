@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import get_args
 
 from fencepost import ir
 from fencepost.pipeline.forms import Scope
@@ -38,71 +40,149 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
     """
     path = _path(loop, kernel)
     enclosing: list[tuple[ir.For | ir.If | ir.Pipelined, int]] = []
-    flow = _Flow()
+    flow = _Flow(loop)
     written: set[str] = set()
-    refilled: set[str] = set()
     repeated = False
-    inner: ir.Stmt = loop
     for owner, branch, before, after in reversed(path):
         flow.run(after)
-        written |= _written((*before, *after))
+        written |= {name for stmt in (*before, *after) for name in written_by(stmt)}
         if isinstance(owner, (ir.For, ir.Pipelined)):
-            again = flow.copy()
-            again.run((*before, inner) if repeated else before)
-            if not repeated:
-                refilled = again.filled
-            flow.exposed |= again.exposed
             repeated = True
+            flow.next_round(owner)
         if not isinstance(owner, (ir.Kernel, ir.Section)):
             enclosing.insert(0, (owner, branch))
-            inner = owner
     own = {id(owner) for owner, *_ in path}
-    for item in kernel.body:
-        if id(item if isinstance(item, ir.Section) else kernel) not in own:
-            body = item.body if isinstance(item, ir.Section) else (item,)
-            flow.exposed |= _read(body)
-            written |= _written(body)
-    return Surroundings(
-        kernel, tuple(enclosing), frozenset(flow.exposed), frozenset(written), repeated, frozenset(refilled)
-    )
+    others = [item for item in kernel.body if id(item if isinstance(item, ir.Section) else kernel) not in own]
+    written |= {name for item in others for name in written_by(item)}
+    exposed = flow.exposed | _elsewhere(others, loop, {b.name for b in kernel.buffers})
+    refilled = frozenset(set.intersection(*flow.arrivals)) if flow.arrivals else frozenset()
+    return Surroundings(kernel, tuple(enclosing), frozenset(exposed), frozenset(written), repeated, refilled)
+
+
+def _elsewhere(items: list[ir.Section | ir.Stmt], loop: ir.Pipelined, buffers: set[str]) -> set[str]:
+    """What programs beside that of the loop may read of what it left: buffers, and names that they do not define."""
+    plain = _Flow(loop)
+    exposed = {name for item in items for name in read_by(item)} & buffers
+    for item in items:
+        if isinstance(item, ir.Section):
+            section = plain.copy()
+            section.run(item.body)
+            exposed |= section.exposed
+        else:
+            plain.run((item,))
+    return exposed | plain.exposed
+
+
+def read_by(node: ir.Node) -> Iterator[str]:
+    """The names that a statement reads anywhere: buffers, values, scalars, functions, rings."""
+    for inner in ir.walk(node):
+        match inner:
+            case ir.Name(name) | ir.Item(name, _) | ir.Call(name, _) | ir.Field(name, _, _):
+                yield name
+            case ir.DataOp(reads=reads):
+                yield from (a.name for a in reads)
+            case ir.Push(value=name) | ir.Free(value=name):
+                yield name
+            case _:
+                pass
+
+
+def written_by(node: ir.Node) -> Iterator[str]:
+    """The names of buffers, values and scalars that a statement gives contents anywhere."""
+    for inner in ir.walk(node):
+        match inner:
+            case ir.DataOp(writes=writes):
+                yield from (a.name for a in writes)
+            case ir.Assign(name=name) | ir.Bind(name=name) | ir.Cursor(name=name) | ir.Pop(value=name):
+                yield name
+            case ir.For(var=name) | ir.Pipelined(var=name):
+                yield name
+            case _:
+                pass
 
 
 @dataclass
 class _Flow:
-    """What a piece of program, run in order, reads of what was there before it.
+    """What a piece of program, run in order, reads of what `loop` left; when it comes to the loop again, it ends.
 
-    `exposed` are the buffers whose old contents may be read; `filled` are surely overwritten.
+    `exposed` are the names whose old contents may be read; `filled` are surely overwritten on every path to this place
+    (`live`: there is one).  `rounds` and `exits` hold what was filled at jumps to the next round, and out of the loop
+    around; `arrivals` what was filled when the loop was reached.
     """
 
+    loop: ir.Pipelined
     exposed: set[str] = field(default_factory=set)
     filled: set[str] = field(default_factory=set)
+    live: bool = True
+    rounds: list[set[str]] = field(default_factory=list)
+    exits: list[set[str]] = field(default_factory=list)
+    arrivals: list[set[str]] = field(default_factory=list)
 
     def copy(self) -> _Flow:
-        return _Flow(set(self.exposed), set(self.filled))
+        """This place, for one of several ways on; all of them share what was found so far."""
+        return replace(self, filled=set(self.filled))
 
     def run(self, body: tuple[ir.Stmt, ...]) -> None:
         for stmt in body:
-            match stmt:
-                case ir.DataOp():
-                    self.exposed |= {a.name for a in stmt.reads} - self.filled
-                    self.filled |= {a.name for a in stmt.writes if a.index is None and a.part is None}
-                case ir.If(branches, orelse):
-                    self._branches([*(arm for _, arm in branches), orelse])
-                case ir.For(body=inner) | ir.Pipelined(body=inner):
-                    once = self.copy()
-                    once.run(inner)
-                    self.exposed |= once.exposed
-                case _:
-                    self.exposed |= _read((stmt,)) - self.filled
+            if not self.live:
+                return
+            if stmt is self.loop:
+                self.arrivals.append(set(self.filled))
+                self.live = False
+                return
+            self._statement(stmt)
+
+    def _statement(self, stmt: ir.Stmt) -> None:
+        match stmt:
+            case ir.If(branches, orelse):
+                for condition, _ in branches:
+                    self._read(condition)
+                self._branches([*(arm for _, arm in branches), orelse])
+            case ir.For(body=inner) | ir.Pipelined(body=inner):
+                for bound in ir.children(stmt):
+                    if not isinstance(bound, get_args(ir.Stmt)):
+                        self._read(bound)
+                once = replace(self.copy(), rounds=[], exits=[])  # there may be no round, so nothing is surely filled
+                once.filled.add(stmt.var)
+                once.run(inner)
+            case ir.Break():
+                self.exits.append(self.filled)
+                self.live = False
+            case ir.Continue():
+                self.rounds.append(self.filled)
+                self.live = False
+            case _:
+                self._read(stmt)
+                partly = isinstance(stmt, ir.DataOp) and stmt.lanes != "both"
+                parts = {a.name for a in stmt.writes if _in_part(a)} if isinstance(stmt, ir.DataOp) else set[str]()
+                self.filled |= set() if partly else set(written_by(stmt)) - parts
+
+    def _read(self, node: ir.Node) -> None:
+        self.exposed |= set(read_by(node)) - self.filled
 
     def _branches(self, arms: list[tuple[ir.Stmt, ...]]) -> None:
-        ends = []
-        for arm in arms:
-            end = self.copy()
+        ends = [self.copy() for _ in arms]
+        for end, arm in zip(ends, arms, strict=True):
             end.run(arm)
-            self.exposed |= end.exposed
-            ends.append(end.filled)
-        self.filled = set.intersection(*ends)
+        filled = [end.filled for end in ends if end.live]
+        self.live = bool(filled)
+        self.filled = set.intersection(*filled) if filled else set()
+
+    def next_round(self, owner: ir.For | ir.Pipelined) -> None:
+        """From the end of the body of `owner`, which holds the loop: run further rounds, and go on behind them."""
+        ends = [*self.rounds, *([self.filled] if self.live else [])]
+        exits = [*ends, *self.exits]
+        self.rounds.clear()
+        self.exits.clear()
+        if ends:
+            again = replace(self, filled=set.intersection(*ends) | {owner.var}, live=True, rounds=[], exits=[])
+            again.run(owner.body)
+        self.live = bool(exits)
+        self.filled = set.intersection(*exits) if exits else set()
+
+
+def _in_part(access: ir.Access) -> bool:
+    return access.index is not None or access.part is not None
 
 
 _Owner = ir.Kernel | ir.Section | ir.For | ir.If | ir.Pipelined
@@ -127,20 +207,3 @@ def _path(loop: ir.Pipelined, kernel: ir.Kernel) -> list[_Level]:
                     stack += [(stmt, k, arm, here) for k, (_, arm) in enumerate(branches)]
                     stack.append((stmt, -1, orelse, here))
     raise ValueError(f"kernel {kernel.name} does not hold this loop")
-
-
-def _operations(body: tuple[ir.Stmt, ...]) -> list[ir.DataOp]:
-    return [n for s in body for n in ir.walk(s) if isinstance(n, ir.DataOp)]
-
-
-def _read(body: tuple[ir.Stmt, ...]) -> set[str]:
-    names = {a.name for op in _operations(body) for a in op.reads}
-    binds = [n.value for s in body for n in ir.walk(s) if isinstance(n, (ir.Bind, ir.Assign))]
-    names |= {n.id for value in binds for n in ir.walk(value) if isinstance(n, ir.Name)}
-    names |= {n.name for value in binds for n in ir.walk(value) if isinstance(n, ir.Item)}
-    messages = (n for s in body for n in ir.walk(s) if isinstance(n, ir.Push))
-    return names | {m.value for m in messages}
-
-
-def _written(body: tuple[ir.Stmt, ...]) -> set[str]:
-    return {a.name for op in _operations(body) for a in op.writes}
