@@ -442,7 +442,7 @@ def sources() -> dict[str, str]:
 
 def test_the_checker_is_small() -> None:
     """Physical lines of its four files: code, blank lines, comments and docstrings."""
-    assert sum(len(source.splitlines()) for source in sources().values()) <= 1_060
+    assert sum(len(source.splitlines()) for source in sources().values()) <= 1_100
 
 
 def test_the_checker_shares_nothing_with_the_prover() -> None:

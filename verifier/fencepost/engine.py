@@ -189,7 +189,10 @@ def _decide(
             outcome.facts += begun
             refuted = refutation(outcome)
     if prove and rows and kernel.assumes and not outcome.tried and not proof.vacuous:
-        _assured(compiled, rows, proof, deadline)
+        _assured(search, rows, proof, deadline)
+        outcome = search.outcome()
+        outcome.facts += begun
+        refuted = refutation(outcome)
     relies = relies_on(kernel)
     decision.findings += refuted.findings
     for row, shown in refuted.rows.items():
@@ -212,13 +215,15 @@ def _decide(
             decision.leave(row, f"{reason}; {_ran(compiled, outcome)}{hint}", kernel.span)
 
 
-def _assured(compiled: Compiled, rows: Sequence[Row], proof: Proof, deadline: float) -> None:
-    """Where no values were seen that satisfy the assumes, nothing is proved unless there are some."""
-    found = prover.satisfiable(compiled, deadline)
-    if not found:
-        proof.vacuous = found is False
+def _assured(search: Search, rows: Sequence[Row], proof: Proof, deadline: float) -> None:
+    """Where no values were seen that satisfy the assumes, nothing is proved unless there are some; these are run."""
+    found = prover.satisfying(search.compiled, deadline)
+    if found is None or found == "none":
+        proof.vacuous = found == "none"
         proof.proved.clear()
         proof.reasons.update(dict.fromkeys(rows, "it was not found out whether any values satisfy the assumes"))
+    else:
+        search.try_values(*found)
 
 
 def _untold(proof: Proof, refuted: Refutation) -> list[Fault]:

@@ -17,7 +17,7 @@ Kind = Literal["hang", "leftover", "other"]
 
 @dataclass(slots=True)
 class Seen:
-    """One fact with the smallest shape that shows it, and the runs on that shape.
+    """One fact with the smallest shape that shows it, and the runs on that shape; none for a fact of the text itself.
 
     `boundary`: it does not happen for infinitely many larger trip counts.  `fixed`: parameters of the kernel that was
     run, which are constants of the kernel that is checked.

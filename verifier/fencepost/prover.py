@@ -88,11 +88,12 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     return proof
 
 
-def satisfiable(compiled: Compiled, deadline: float) -> bool | None:
-    """Whether some values satisfy the assumes; None if that is not found out by `deadline`."""
+def satisfying(compiled: Compiled, deadline: float) -> tuple[dict[str, int], dict[Point, int]] | Literal["none"] | None:
+    """Values of parameters and functions that satisfy the assumes; None if that is not found out by `deadline`."""
     from fencepost.prove import closed_form
 
-    return closed_form.satisfiable(compiled, deadline)
+    found = closed_form.satisfying(compiled, deadline)
+    return found if found is None or found == "none" else (found.given(compiled), dict(found.functions))
 
 
 def _generally(compiled: Compiled, general: General, rows: Sequence[Row], deadline: float, proof: Proof) -> None:
@@ -276,9 +277,7 @@ def _closed_forms(compiled: Compiled, deadline: float, proof: Proof) -> None:
         result = found.rows.get(row)
         if result is None:
             continue
-        for candidate in result.candidates:
-            values = dict(zip(compiled.parameters, candidate.values, strict=True))
-            proof.candidates.append((values, dict(candidate.functions)))
+        proof.candidates += [(c.given(compiled), dict(c.functions)) for c in result.candidates]
         if result.verdict is Verdict.VACUOUS:
             proof.vacuous = True
         elif result.verdict is Verdict.PROVED:

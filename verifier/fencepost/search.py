@@ -25,7 +25,7 @@ from fencepost.diagnose.slots import swapped
 from fencepost.facts import Fact
 from fencepost.findings import Row, Severity, Undecided
 from fencepost.model.classes import Classes
-from fencepost.model.effects import Channel
+from fencepost.model.effects import Channel, Resolver
 from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import Point
 from fencepost.model.inputs import units
@@ -104,6 +104,9 @@ class Search:
         self._points: dict[Hashable, tuple[tuple[Point, int], ...]] = {}
         self._kept: tuple[Hashable, list[Run] | None] | None = None
         self._busy: list[Run] | None = None
+        resolver = Resolver(compiled)
+        for fact in (*static(resolver), *rings(resolver)):
+            self._add(fact, Shape(()), [])
 
     # ------------------------------------------------------------------------------------------------ phases
 
@@ -360,9 +363,6 @@ class Search:
         if not runs[0].blocked:
             left = [(runs[0].channels[x.channel], len(x.ops)) for x in runs[0].leftovers]
             self.left.add(tuple(sorted(left, key=str)))
-        if self.tried == 1:
-            for fact in (*static(self.compiled.kernel, runs[0]), *rings(runs[0])):
-                self._add(fact, shape, runs[0])
         kind = self._class(shape)
         if self._signatures.get(kind) is None:
             self._note(kind, runs)
@@ -371,7 +371,7 @@ class Search:
             self.clean += 1
             if self.clean <= _SWAPS:
                 for fact in (*swapped(Protocol(runs[0], self.families)), *early_frees(runs[0])):
-                    self._add(fact, shape, runs[0])
+                    self._add(fact, shape, runs[:1])
             return
         hung = any(r.blocked for r in runs)
         if hung and (self.hung is None or shape.size < self.hung.size):
@@ -417,7 +417,7 @@ class Search:
             if after is not None and after <= repairs.before:
                 case.explained.append((cause, repairs.before - after))
         for fact in diagnose(case):
-            self._add(fact, shape, r)
+            self._add(fact, shape, [r])
         self.edits += repairs.accepted
         self.causes.join(case.aliases)
 
@@ -459,12 +459,12 @@ class Search:
     def _spent_out(self) -> bool:
         return self.spent["repair"] > _REPAIRS or time.monotonic() > self.deadline
 
-    def _add(self, fact: Fact, shape: Shape, r: Run) -> None:
+    def _add(self, fact: Fact, shape: Shape, runs: list[Run]) -> None:
         key = self.causes.key(fact)
         if key not in self._told and fact.severity in (None, Severity.ERROR):
             self._told.add(key)
             self._latest = self.spent["search"]
-        self.seen.append(Seen(fact, shape, [r]))
+        self.seen.append(Seen(fact, shape, runs))
 
     # ------------------------------------------------------------------------------------------------ outcome
 

@@ -12,7 +12,7 @@ from fencepost.diagnose.signals import hung
 from fencepost.diagnose.texts import at, describe, plural, related
 from fencepost.facts import Fact
 from fencepost.findings import Related, Severity
-from fencepost.model.effects import MessageRing
+from fencepost.model.effects import MessageRing, Resolver
 from fencepost.model.executor import MessageFault, Op, Run
 from fencepost.model.lifetimes import misused
 
@@ -24,7 +24,7 @@ def messages(case: Case) -> Iterator[Fact]:
     seen: set[Hashable] = set()
     for fault in run.message_faults:
         ring = run.resolver.rings[fault.ring]
-        if fault.kind == "left" or (fault.kind == "overrun" and leaves_unguarded(run, ring)):
+        if fault.kind == "left" or (fault.kind == "overrun" and leaves_unguarded(run.resolver, ring)):
             continue  # told by the counts, and by the text of the declaration
         if fault.kind == "unfreed" and _lanes(run, fault.ring) is not None:
             continue  # one sub-core does not take part
@@ -185,15 +185,15 @@ def period(slots: int) -> int:
     return slots if slots <= 2 else slots // 2
 
 
-def leaves_unguarded(run: Run, ring: MessageRing) -> bool:
+def leaves_unguarded(resolver: Resolver, ring: MessageRing) -> bool:
     """Whether batched credits leave some pushes of a ring without a guard, whatever the parameters."""
-    return run.compiled.kernel.credits != "per_slot" and (ring.slots < 1 or bool(ring.slots % period(ring.slots)))
+    return resolver.compiled.kernel.credits != "per_slot" and (ring.slots < 1 or bool(ring.slots % period(ring.slots)))
 
 
-def rings(run: Run) -> Iterator[Fact]:
+def rings(resolver: Resolver) -> Iterator[Fact]:
     """706: a number of slots that batched credits leave unguarded."""
-    for ring in run.resolver.rings:
-        if leaves_unguarded(run, ring):
+    for ring in resolver.rings:
+        if leaves_unguarded(resolver, ring):
             detail = (
                 f"{ring} has {plural(ring.slots, 'slot')}; batched credits travel {period(ring.slots)} at a time, so "
                 f"some pushes are not held back and can overwrite an unread slot"

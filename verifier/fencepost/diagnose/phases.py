@@ -11,6 +11,7 @@ from fencepost.diagnose.races import phased_pair
 from fencepost.diagnose.repair import race_fault
 from fencepost.diagnose.texts import at, describe, related
 from fencepost.facts import Fact
+from fencepost.model.effects import Resolver
 from fencepost.model.executor import Op, Run
 
 
@@ -78,11 +79,10 @@ def early_final(run: Run) -> Iterator[Fact]:
                 )
 
 
-def static(kernel: ir.Kernel, run: Run) -> Iterator[Fact]:
+def static(resolver: Resolver) -> Iterator[Fact]:
     """605, 804, 805, 806: features that the target or the operation does not have, whatever the parameters."""
-    target = run.compiled.target
-    layout = run.resolver.layout
-    for node in ir.walk(kernel):
+    target, layout = resolver.compiled.target, resolver.layout
+    for node in ir.walk(resolver.compiled.kernel):
         if isinstance(node, (ir.MutexLock, ir.MutexUnlock)) and not target.has_mutex:
             yield _static("605", node, f"target {target.name} has no mutex", "mutex")
         if not isinstance(node, ir.DataOp) or node.phase is None:

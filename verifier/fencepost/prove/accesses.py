@@ -1,4 +1,4 @@
-"""Accesses: are all uses of memory ordered, does every read find its value, and do both sides mean the same round?"""
+"""Accesses: are all uses of memory ordered, and does every read find its value?"""
 
 from __future__ import annotations
 
@@ -12,9 +12,23 @@ from fencepost.prove.expressions import smt_name
 from fencepost.prove.kernels import Closed
 from fencepost.prove.obligations import Obligation, Order, Relation, Source, at
 from fencepost.prove.rewrite import Substitution
-from fencepost.prove.terms import FALSE, TRUE, Atom, Cond, Lin, apply, conjoin, const, disjoin, eq, negate, symbol
+from fencepost.prove.terms import (
+    FALSE,
+    TRUE,
+    Atom,
+    Cond,
+    Lin,
+    apply,
+    conjoin,
+    const,
+    disjoin,
+    eq,
+    negate,
+    symbol,
+)
 
-_PAIRS = 400  # overlapping slots of two buffers beyond which it counts as unknown which of them overlap
+PAIRS = 400
+"""Overlapping slots of two buffers beyond which it counts as unknown which of them overlap."""
 
 
 def accesses(kernel: Closed) -> Iterator[Obligation]:
@@ -33,9 +47,6 @@ def accesses(kernel: Closed) -> Iterator[Obligation]:
                 yield Obligation(name, "lanes" if lanes else "order", other.stmt.span, need=need)
     for event in events:
         yield from memory.sources(event, events)
-    for one in events:
-        for other in events:
-            yield from memory.rounds(one, other)
     yield from memory.blocks(events)
 
 
@@ -53,7 +64,7 @@ class Memory:
             (a, b)
             for a in one.operands
             for b in other.operands
-            if (a.writes or b.writes) and self._table(one, a, other, b) != []
+            if (a.writes or b.writes) and self.table(one, a, other, b) != []
         ]
         if not meetings:
             return None
@@ -66,17 +77,17 @@ class Memory:
 
     def same(self, one: Instance, a: Operand, other: Instance, b: Operand) -> Cond:
         """When two operands surely share a byte; where there are too many slots, that of whole slots of one buffer."""
-        if self._table(one.event, a, other.event, b) is not None:
+        if self.table(one.event, a, other.event, b) is not None:
             return self.overlap(one, a, other, b)
         if a.access.name != b.access.name or not a.parts == b.parts == 1:
             return FALSE
-        lanes = {*self._lanes(one.event, a)} & {*self._lanes(other.event, b)}
+        lanes = {*self.lanes(one.event, a)} & {*self.lanes(other.event, b)}
         return eq(one.lin(a.slot), other.lin(b.slot)) if lanes else FALSE
 
     def _meet(
         self, one: Event, a: Operand, where: tuple[Lin, Lin], other: Event, b: Operand, there: tuple[Lin, Lin]
     ) -> Cond:
-        table = self._table(one, a, other, b)
+        table = self.table(one, a, other, b)
         if table is None:
             return TRUE
         if a.parts == b.parts == 1 and all(i == j for i, _, j, _ in table):
@@ -85,9 +96,9 @@ class Memory:
                 return eq(where[0], there[0])  # both are in range, by obligations of their own
         return disjoin(conjoin(eq(t, const(n)) for t, n in zip((*where, *there), row, strict=True)) for row in table)
 
-    def _table(self, one: Event, a: Operand, other: Event, b: Operand) -> list[tuple[int, int, int, int]] | None:
+    def table(self, one: Event, a: Operand, other: Event, b: Operand) -> list[tuple[int, int, int, int]] | None:
         """The (slot, part, slot, part) that overlap; None if they are too many to be told apart."""
-        sides = tuple((o.access.name, o.parts, self._lanes(e, o)) for e, o in ((one, a), (other, b)))
+        sides = tuple((o.access.name, o.parts, self.lanes(e, o)) for e, o in ((one, a), (other, b)))
         if sides not in self._overlaps:
             self._overlaps[sides] = self._compare(*sides)
         return self._overlaps[sides]
@@ -109,9 +120,9 @@ class Memory:
                     for cell in layout.cells(one[0], slot, lane, part, one[1]):
                         for theirs in holders.get(cell, ()):
                             found[slot, part, *theirs] = None
-        return None if len(found) > _PAIRS else list(found)
+        return None if len(found) > PAIRS else list(found)
 
-    def _lanes(self, event: Event, operand: Operand) -> tuple[int, ...]:
+    def lanes(self, event: Event, operand: Operand) -> tuple[int, ...]:
         """The sub-cores whose copy of a buffer an operand touches."""
         if event.agent != "aic":
             return (int(event.agent[-1]),)
@@ -128,7 +139,7 @@ class Memory:
             if read.writes or not self._is_written(read.access.name):
                 continue
             writers = [
-                (e, [w for w in e.operands if w.writes and self._table(reader, read, e, w) != []]) for e in events
+                (e, [w for w in e.operands if w.writes and self.table(reader, read, e, w) != []]) for e in events
             ]
             writers = [(e, ws) for e, ws in writers if ws]
             table = dict(writers)
@@ -149,19 +160,6 @@ class Memory:
             names = {a.name for n in nodes for a in n.writes if a.name in layout.depths}
             self._written[buffer] = layout.overlapping(buffer, names)
         return self._written[buffer]
-
-    def rounds(self, writer: Event, reader: Event) -> Iterator[Obligation]:
-        """A write and a read of two cores for one task touch the same bytes of their buffer."""
-        if writer.task is None or reader.task is None or (writer.agent == "aic") == (reader.agent == "aic"):
-            return
-        for write in (o for o in writer.operands if o.writes):
-            for read in (o for o in reader.operands if not o.writes and o.access.name == write.access.name):
-                one, other = pair(writer, reader, self.kernel.sums)
-                same = eq(one.lin(writer.task), other.lin(reader.task))
-                apart = negate(self.same(one, write, other, read))
-                name = f"slots of {write.access.name} for one task: {at(writer)}, {at(reader)}"
-                conditions = (one.domain, other.domain, same, apart)
-                yield Obligation(name, "round", reader.stmt.span, conditions)
 
     # -------------------------------------------------------------------------------------------- blocks
 

@@ -117,12 +117,13 @@ def operands_of(event: Event, layout: Layout) -> Iterator[Operand]:
             })  # fmt: skip
 
 
-def shared(a: At, x: Operand, b: At, y: Operand) -> Term:
-    """When two operands have a byte in common, both being in range."""
+def shared(a: At, x: Operand, b: At, y: Operand, byte: int | None = None) -> Term:
+    """When two operands have a byte in common, both being in range; with `byte`, that byte of the first one."""
     one, other = tuple(map(a.of, x.place)), tuple(map(b.of, y.place))
     if x.cells == y.cells and sum(map(len, x.cells.values())) == len(frozenset().union(*x.cells.values())):
         return both(*map(eq, one, other))
-    rows = ((*p, *q) for p, cells in x.cells.items() for q, others in y.cells.items() if cells & others)
+    wanted = ((p, c if byte is None else {*sorted(c)[byte : byte + 1]}) for p, c in x.cells.items())
+    rows = ((*p, *q) for p, cells in wanted for q, others in y.cells.items() if cells & others)
     return either(*(both(*map(eq, (*one, *other), row)) for row in rows))
 
 
@@ -294,11 +295,33 @@ class Statement:
                 meet = either(*(shared(a, x, b, y) for x, y in uses if x.writes or y.writes))
                 if meet != "false":
                     yield self._order("order", a, b, meet, either_way=True)
-        for a, b in pairs(users, users):
-            if a.task is not None and b.task is not None and (a.event.agent == "aic") != (b.event.agent == "aic"):
-                for x, y in product(self.operands[a.event.name], self.operands[b.event.name]):
-                    if x.writes and not y.writes and x.name == y.name:
-                        yield pair(f"round of {x.name}", a, b, eq(a.task, b.task), no(shared(a, x, b, y)))
+        yield from self._rounds([e for e in users if e.task is not None])
+
+    def _rounds(self, users: list[Event]) -> Iterator[Claim]:
+        """Where the other core writes with rounds: a write of a read's round comes before it, later rounds after it.
+
+        Of two such writes of one cell, the earlier round comes first, so the last one before a read is of its round.
+        """
+        ordered: dict[tuple[Event, Event], None] = {}
+        for here, (i, x) in ((named(e, "a"), ix) for e in users for ix in enumerate(self.operands[e.name])):
+            there = [named(e, "b") for e in users if (e.agent == "aic") != (here.event.agent == "aic") and not x.writes]
+            meets = [(b, either(*(shared(here, x, b, y) for y in self._writes(b)))) for b in there]
+            for b, meet in ((b, meet) for b, meet in meets if meet != "false"):
+                ordered |= {(b.event, c.event): None for c, meet in meets if meet != "false"}
+                yield self._order(f"later round than operand {i}", here, b, both(meet, lt(here.task, b.task)))
+                for y in (y for y in self._writes(b) if x.name == y.name):
+                    yield pair(f"round of {x.name}", b, here, eq(here.task, b.task), no(shared(here, x, b, y)))
+            for n in range(max(map(len, x.cells.values())) if any(meet != "false" for _, meet in meets) else 0):
+                yield self._source(f"round of byte {n} of operand {i} of {here.event.name}", here, x, n)
+        for a, b in ((named(one, "a"), named(other, "b")) for one, other in ordered):
+            meet = either(*(shared(a, x, b, y) for x, y in product(self._writes(a), self._writes(b))))
+            if (a.event.agent, a.event.pipe) == (b.event.agent, b.event.pipe):
+                yield pair("rounds in order", a, b, meet, lt(a.task, b.task), no(precedes(a, b)))
+            else:
+                yield self._order("rounds in order", a, b, both(meet, lt(a.task, b.task)))
+
+    def _writes(self, here: At) -> list[Operand]:
+        return [o for o in self.operands[here.event.name] if o.writes]
 
     def _order(self, name: str, a: At, b: At, related: Term, either_way: bool = False, own_token: bool = True) -> Claim:
         """That some route leads from one execution to the other whenever they are related."""
@@ -309,13 +332,19 @@ class Statement:
                 self.used.add(n)
         return pair(name, a, b, related, *apart, *self._facts)
 
-    def _source(self, name: str, reader: At, access: Operand) -> Claim:
-        """That a read is preceded by a write of the same memory, where the certificate places it."""
+    def _source(self, name: str, reader: At, access: Operand, byte: int | None = None) -> Claim:
+        """That a read is preceded by a write of the same memory, where the certificate places it.
+
+        With `byte`, by one of the other core for its round that covers the byte of this number.
+        """
         self._facts, self._fresh, missing = [self._numbered(reader)], {}, list[Term]()
         for n, route in enumerate(self.routes):
             if (spot := route["writer"]) and (route["one"], route["other"]) == (spot[0], reader.event.name):
                 writer, exists, _ = self._find(spot, reader)
-                meet = either(*(shared(reader, access, writer, o) for o in self.operands[spot[0]] if o.writes))
+                meet = either(*(shared(reader, access, writer, o, byte) for o in self._writes(writer)))
+                if byte is not None:
+                    twin = (reader.event.agent == "aic") == (writer.event.agent == "aic") or writer.task is None
+                    meet = "false" if twin else both(meet, eq(reader.task, writer.task))
                 missing.append(no(both(exists, meet, self._leads(route["hops"], writer, reader))))
                 self.used.add(n)
         return name, (reader.domain, *missing, *self._facts)

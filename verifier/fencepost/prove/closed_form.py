@@ -9,13 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fencepost import ir
 from fencepost.applicability import applicable
 from fencepost.findings import Row, Verdict
+from fencepost.model.functions import FunctionTable
 from fencepost.model.program import Compiled, compile_kernel
-from fencepost.prove import accesses, obligations, progress, signals, wording
-from fencepost.prove.discharge import Candidate, Discharger, Outcome
+from fencepost.model.shapes import allowed
+from fencepost.prove import accesses, obligations, progress, rounds, signals, wording
+from fencepost.prove.discharge import Candidate, Discharger, Outcome, candidate
 from fencepost.prove.kernels import Closed, closed
 from fencepost.prove.obligations import Obligation
 from fencepost.prove.routes import Guide
@@ -70,14 +73,29 @@ class ClosedForm:
         return all(r.verdict is Verdict.PROVED for r in self.rows.values())
 
 
-def satisfiable(compiled: Compiled, deadline: float) -> bool | None:
-    """Whether some values of the parameters satisfy the assumes; None if that is not found out."""
-    bare = replace(compiled.kernel, body=(ir.Pass(),), buffers=(), fifos=(), rings=())
+def satisfying(compiled: Compiled, deadline: float) -> Candidate | Literal["none"] | None:
+    """Values that satisfy the assumes; "none" if there are none, None if that is not found out.
+
+    The solver takes products and quotients of two unknowns for any function, so its values are tried.
+    """
+    bare = compile_kernel(replace(compiled.kernel, body=(ir.Pass(),), buffers=(), fifos=(), rings=()))
     try:
-        answer = closed(compile_kernel(bare), deadline).ask([])[1].answer
+        kernel = closed(bare, deadline)
     except NotClosed:
         return None
-    return {"sat": True, "unsat": False}.get(answer)
+    verdict = kernel.ask([])[1]
+    if verdict.answer != "sat":
+        return "none" if verdict.answer == "unsat" else None
+    found = candidate(kernel, verdict)
+    points = dict(found.functions)
+    others = {kernel.function_names[n]: v for n, v in verdict.elsewhere.items() if n in kernel.function_names}
+    while True:
+        table = FunctionTable(points)
+        holds = allowed(bare, found.values, table)
+        new = {point: others[point[0]] for point in table.used if point not in points and point[0] in others}
+        if not new:
+            return Candidate(found.values, tuple(sorted(points.items()))) if holds else None
+        points |= new
 
 
 def prove(compiled: Compiled, deadline: float) -> ClosedForm:
@@ -155,6 +173,7 @@ def listing(kernel: Closed) -> list[Obligation]:
         *signals.signals(kernel),
         *progress.progress(kernel),
         *accesses.accesses(kernel),
+        *rounds.rounds(kernel),
     ]
 
 

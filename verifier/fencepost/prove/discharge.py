@@ -6,11 +6,12 @@ runs, and, when the solver finds a pair that none covers, from a run at the valu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
 from fencepost.model.functions import FunctionTable, Point
+from fencepost.model.program import Compiled
 from fencepost.prove.evaluation import Unevaluated, function
 from fencepost.prove.events import Event, Instance, named, pair
 from fencepost.prove.expressions import smt_name
@@ -37,6 +38,10 @@ class Candidate:
     values: tuple[int, ...]
     functions: tuple[tuple[Point, int], ...] = ()
 
+    def given(self, compiled: Compiled) -> dict[str, int]:
+        """The parameters by name."""
+        return dict(zip(compiled.parameters, self.values, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Route:
@@ -59,6 +64,14 @@ class Outcome:
     candidate: Candidate | None = None
     routes: tuple[Route, ...] = ()
     scheme: str = "per_slot"
+
+
+def candidate(kernel: Closed, verdict: Verdict) -> Candidate:
+    """The values of a kernel's parameters and functions in a model."""
+    values = tuple(verdict.model.get(smt_name(p), 0) for p in kernel.compiled.parameters)
+    names = kernel.function_names
+    points = {(names[n], args): value for (n, args), value in verdict.points.items() if n in names}
+    return Candidate(values, tuple(sorted(points.items())))
 
 
 @dataclass(slots=True)
@@ -99,17 +112,9 @@ class Discharger:
         return text, verdict
 
     def _outcome(self, obligation: Obligation, text: str, verdict: Verdict, routes: tuple[Route, ...] = ()) -> Outcome:
-        candidate = self.candidate(verdict) if verdict.answer == "sat" else None
+        found = candidate(self.kernel, verdict) if verdict.answer == "sat" else None
         scheme = "batched" if self.kernel.batched else "per_slot"
-        return Outcome(obligation, verdict.answer, text, verdict.reason, candidate, routes, scheme)
-
-    def candidate(self, verdict: Verdict) -> Candidate:
-        """The kernel's parameters and functions in a model."""
-        compiled = self.kernel.compiled
-        values = tuple(verdict.model.get(smt_name(p), 0) for p in compiled.parameters)
-        names = self.kernel.function_names
-        points = {(names[n], args): value for (n, args), value in verdict.points.items() if n in names}
-        return Candidate(values, tuple(sorted(points.items())))
+        return Outcome(obligation, verdict.answer, text, verdict.reason, found, routes, scheme)
 
     def run(self, candidate: Candidate) -> ConcreteRun | None:
         """The concrete run at a candidate's values, if they are small."""
@@ -139,7 +144,7 @@ class Discharger:
             found = tuple(routes)
             if verdict.answer != "sat":
                 break
-            model = self.run(self.candidate(verdict))
+            model = self.run(candidate(self.kernel, verdict))
             if model is None or not self._collect(order, model, matching, routes) or len(routes) == len(found):
                 break
         return self._outcome(obligation, text, verdict, found)
@@ -171,9 +176,9 @@ class Discharger:
         known, number = self.kernel.assumed.extended([reader.domain]), self.hops.numbered(reader)
         for _ in range(_ROUNDS):
             search = Search("z")
-            served = [known.cond(self._served(source, reader, route, search)) for route in found]
+            served = [known.cond(c) for c in self._all_served(source, reader, found, search)]
             text, verdict = self.ask([reader.domain, number, negate(disjoin(served)), *search.facts])
-            model = self.run(self.candidate(verdict)) if verdict.answer == "sat" else None
+            model = self.run(candidate(self.kernel, verdict)) if verdict.answer == "sat" else None
             if model is None:
                 break
             self._writers(source, model, pairs)
@@ -181,6 +186,19 @@ class Discharger:
             if found == before:
                 break
         return self._outcome(obligation, text, verdict, found)
+
+    def _all_served(
+        self, source: Source, reader: Instance, routes: tuple[Route, ...], search: Search
+    ) -> Iterator[Cond]:
+        """When a write of one of the routes comes before the reader."""
+        if source.place is not None:
+            for event, template in dict.fromkeys((route.one, route.template) for route in routes):
+                writer = source.place(reader, event)
+                if writer is not None:
+                    met = writer.domain, source.relation(reader, writer)
+                    yield conjoin((*met, self.hops.holds(template, writer, reader, search)))
+        for route in routes:
+            yield self._served(source, reader, route, search)
 
     def _served(self, source: Source, reader: Instance, route: Route, search: Search) -> Cond:
         assert route.writer is not None
@@ -236,4 +254,4 @@ def _matcher(related: Cond) -> Matcher:
     return matches
 
 
-__all__ = ["Candidate", "Discharger", "Outcome", "Route"]
+__all__ = ["Candidate", "Discharger", "Outcome", "Route", "candidate"]

@@ -28,19 +28,20 @@ ROWS: dict[str, frozenset[Row]] = {
     "range": _ALL,
     "balance": _ALL,
     "determined": _ALL,
+    # What order relies on, where it travels along a mutex, a sync_all or an accumulator flag.
+    "mutex": _ALL,
+    "meetings": _ALL,
+    "phases": _ALL,
     # One property each, and every row whose sentence it can make false.
-    "round": frozenset({Row.SLOT_MAPPING, Row.BOUNDARY}),
+    "round": frozenset({Row.SLOT_MAPPING, Row.PAIRING, Row.BOUNDARY}),
     "order": _ORDER,
     "lanes": _ORDER | {Row.PARTICIPANTS},
     "written": _ORDER,
     "progress": _ALL - {Row.EVENT_POSITION, Row.COUNTS},
     "modes": frozenset({Row.PAIRING, Row.BOUNDARY}),
     "capacity": frozenset({Row.COUNTS, Row.BOUNDARY}),
-    "mutex": frozenset({Row.COUNTS, Row.BOUNDARY}),
     "legal": frozenset({Row.PARTICIPANTS, Row.BOUNDARY}),
-    "meetings": frozenset({Row.PARTICIPANTS, Row.PAIRING, Row.BOUNDARY}),
     "fifo": frozenset({Row.FIFO, Row.BOUNDARY}),
-    "phases": frozenset({Row.PHASES, Row.EVENT_POSITION, Row.SLOT_MAPPING, Row.PAIRING, Row.BOUNDARY}),
     "blocks": frozenset({Row.EVENT_POSITION, Row.BOUNDARY}),
 }
 
@@ -63,11 +64,15 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Every execution of `reader` must be preceded by a related execution of one of `writers`."""
+    """Every execution of `reader` must be preceded by a related execution of one of `writers`.
+
+    `place`, if given, says where an execution of a writer would be.
+    """
 
     reader: Event
     writers: tuple[Event, ...]
     relation: Relation
+    place: Callable[[Instance, Event], Instance | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ def derive(kernel: ir.Kernel, hints: dict[str, Any]) -> list[dict[str, str]]:
     resolver, sums = Resolver(compiled), _sums(hints["sums"], compiled.parameters)
     outside = Walk(resolver, "", {}, {})
     assumed = [outside.truth(a) for a in kernel.assumes]
+    if any(name.startswith("op.") for name, *_ in applications(assumed)):
+        raise Rejected("whether the assumes can hold depends on products or quotients of unknowns")
     if "block" in compiled.parameters and "block" not in kernel.parameters:
         assumed.append(le(0, "$block"))
     found = [{"name": "0 the assumes can hold", "smtlib": query(both(*assumed), {}), "answer": "sat"}]

@@ -25,13 +25,14 @@ PATIENT = 20 * RLIMIT
 class Verdict:
     """The answer to one query.
 
-    `model` maps constants to integers, and `points` maps (function, arguments) to integers, when the answer is "sat".
-    `reason` says why the answer is "unknown".
+    `model` maps constants to integers, `points` maps (function, arguments) to integers, and `elsewhere` maps functions
+    to what they are at all other points, when the answer is "sat".  `reason` says why the answer is "unknown".
     """
 
     answer: Answer
     model: dict[str, int] = field(default_factory=dict)
     points: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=dict)
+    elsewhere: dict[str, int] = field(default_factory=dict)
     reason: str = ""
 
 
@@ -137,6 +138,7 @@ def _reason(text: str, deadline: float | None) -> str:
 def _model(z3: Any, model: Any) -> Verdict:
     values: dict[str, int] = {}
     points: dict[tuple[str, tuple[int, ...]], int] = {}
+    elsewhere: dict[str, int] = {}
     for declaration in model.decls():
         found = model[declaration]
         name = declaration.name()
@@ -144,7 +146,10 @@ def _model(z3: Any, model: Any) -> Verdict:
             if z3.is_int_value(found):
                 values[name] = found.as_long()
             continue
-        for row in found.as_list()[:-1]:
+        *rows, other = found.as_list()
+        for row in rows:
             if all(map(z3.is_int_value, row)):
                 points[name, tuple(a.as_long() for a in row[:-1])] = row[-1].as_long()
-    return Verdict("sat", values, points)
+        if z3.is_int_value(other):
+            elsewhere[name] = other.as_long()
+    return Verdict("sat", values, points, elsewhere)
