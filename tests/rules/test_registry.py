@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 CODES = [
     *range(101, 106),
-    *range(201, 209),
+    *range(201, 210),
     *range(301, 308),
     *range(401, 406),
     *range(501, 505),
@@ -43,6 +43,7 @@ BLANKS = {
     "206": "channel count sets waits",
     "207": "sync access pipe needed buffer slot",
     "208": "buffer slot first second agent",
+    "209": "buffer slot first second block other",
     "301": "sync channel sets rank",
     "302": "channel count sets waits",
     "303": "sync channel detail",
@@ -134,7 +135,7 @@ def test_lookup(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "near"),
-    [("216", "206"), ("FP209", "208"), ("release-not-waited", "206"), ("drift-cursor", "103")],
+    [("216", "206"), ("FP219", "209"), ("release-not-waited", "206"), ("drift-cursor", "103")],
 )
 def test_unknown_code_names_the_nearest(text: str, near: str) -> None:
     assert nearest(text).code == near

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from fencepost import ir, prover
 from fencepost.applicability import applicable, relies_on
+from fencepost.diagnose.blocks import shared_buffers
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
 from fencepost.garbage import seldom_collected
@@ -121,6 +122,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
 
 _APART = (Row.SKEW, Row.TRANSLATION, Row.PIPELINE)  # rows that are not about the kernel's runs as it is written
 
+_OF_BLOCKS = (Row.EVENT_POSITION, Row.BOUNDARY)  # rows that fail if two blocks touch one slot of shared memory
+
 _IN_ORDER = "one program in order: the target has no cores and pipes that run apart"
 
 _NOTHING = {
@@ -200,8 +203,14 @@ def _decide(
             raise AssertionError(f"row {row.id} is proved, and a run refutes it: {shown}")
         decision.decide(row, Verdict.REFUTED, shown + (where if row in refutation(Outcome(begun)).rows else ""))
     open_rows = [row for row in rows if row not in decision.verdicts]
+    shared = {row for row in open_rows if row in _OF_BLOCKS} if shared_buffers(kernel) else set()
+    if any(f.code == "209" for f in decision.findings):
+        shared.discard(Row.BOUNDARY)  # told already, and no matter of trips
+    together = prover.blocks_apart(compiled, deadline) if shared and not proof.vacuous else ""
     for row in open_rows:
-        if proof.vacuous:
+        if together and row in shared:
+            decision.leave(row, together, kernel.span)
+        elif proof.vacuous:
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
         elif single and outcome.exhausted:
             _only_shape(row, compiled, outcome, decision)

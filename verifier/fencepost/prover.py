@@ -96,6 +96,13 @@ def satisfying(compiled: Compiled, deadline: float) -> tuple[dict[str, int], dic
     return found if found is None or found == "none" else (found.given(compiled), dict(found.functions))
 
 
+def blocks_apart(compiled: Compiled, deadline: float) -> str:
+    """Why it is not shown that two blocks never touch one slot of shared memory; empty if that is shown."""
+    from fencepost.prove import closed_form
+
+    return closed_form.blocks_apart(compiled, deadline)
+
+
 def _generally(compiled: Compiled, general: General, rows: Sequence[Row], deadline: float, proof: Proof) -> None:
     """Note what is proved for any number of trips as proved for the kernel with its own numbers."""
     found = Proof()

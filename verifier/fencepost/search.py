@@ -12,6 +12,7 @@ from itertools import product
 from typing import Literal
 
 from fencepost import ir
+from fencepost.diagnose.blocks import blocks, blocks_ordered, shared_buffers
 from fencepost.diagnose.case import Case
 from fencepost.diagnose.causes import Causes
 from fencepost.diagnose.diagnosis import Silent, diagnose
@@ -60,6 +61,8 @@ _DIAGNOSES = 16
 _LARGER = 6  # fillings with which the use of a channel is looked for
 _SWAPS = 8  # clean shapes looked at for warnings: silent tile swaps, frees that come too early elsewhere
 _CONTESTS = 8  # shapes whose schedules are explored
+_SHARING = 4  # shapes on which blocks are compared
+_BLOCKS = 64  # blocks that are compared with one
 
 Judgement = Literal["fails", "clean", "excluded", "too long"]
 
@@ -104,6 +107,8 @@ class Search:
         self._points: dict[Hashable, tuple[tuple[Point, int], ...]] = {}
         self._kept: tuple[Hashable, list[Run] | None] | None = None
         self._busy: list[Run] | None = None
+        kernel = compiled.kernel
+        self._sharing = _SHARING if shared_buffers(kernel) and not blocks_ordered(kernel) else 0
         resolver = Resolver(compiled)
         for fact in (*static(resolver), *rings(resolver)):
             self._add(fact, Shape(()), [])
@@ -363,6 +368,11 @@ class Search:
         if not runs[0].blocked:
             left = [(runs[0].channels[x.channel], len(x.ops)) for x in runs[0].leftovers]
             self.left.add(tuple(sorted(left, key=str)))
+        if self._sharing:
+            self._sharing -= 1
+            for fact in blocks(runs[0], self._other_blocks(shape)):
+                self._add(fact, shape, runs[:1])
+                self._sharing = 0
         kind = self._class(shape)
         if self._signatures.get(kind) is None:
             self._note(kind, runs)
@@ -382,6 +392,21 @@ class Search:
             for i, r in enumerate(runs):
                 if not r.clean or (i == 0 and self.silent.faults(r)):
                     self._diagnose(shape, r, signature(runs))
+
+    def _other_blocks(self, shape: Shape) -> Iterator[tuple[int, Run]]:
+        """Runs of other blocks for the same parameters; without a parameter `block`, all blocks do the same."""
+        names = self.compiled.parameters
+        if "block" not in names:
+            runs = self.execute(self.compiled, shape, "search")
+            yield from [(1, runs[0])] if runs else []
+            return
+        place = names.index("block")
+        for block in range(_BLOCKS):
+            values = (*shape.values[:place], block, *shape.values[place + 1 :])
+            other = replace(shape, values=values)
+            if block != shape.values[place] and allowed(self.compiled, values, other.table()):
+                runs = self.execute(self.compiled, other, "search")
+                yield from [(block, runs[0])] if runs else []
 
     def _contested(self, runs: list[Run]) -> Signature:
         """Whether the schedules of a run with contested signals differ: they are explored on a few shapes."""

@@ -135,6 +135,17 @@ def prove(compiled: Compiled, deadline: float) -> ClosedForm:
     return ClosedForm(found, outcomes, kernel, time.monotonic() - started)
 
 
+def blocks_apart(compiled: Compiled, deadline: float) -> str:
+    """Why it is not shown that two blocks never touch one slot of shared memory; empty if that is shown."""
+    try:
+        kernel = closed(compiled, deadline)
+    except NotClosed as error:
+        return str(error)
+    due = [*obligations.values(kernel), *(o for o in accesses.accesses(kernel) if o.group == "blocks")]
+    missing = next((o for o in due if kernel.ask(list(o.conditions))[1].answer != "unsat"), None)
+    return "" if missing is None else f"not shown: {missing.name}"
+
+
 def _settled(discharger: Discharger, due: list[Obligation]) -> Iterator[Outcome]:
     """The outcome of every obligation.
 
