@@ -185,7 +185,7 @@ def _decide(
             proof = prover.prove(compiled, open_rows, until)
         before = len(search.seen)
         _replay(search, proof)
-        if proof.suspected & {*open_rows} or _untold(proof, refuted):
+        if proof.suspected & {*open_rows} or _untold(proof, outcome, refuted):
             search.further()
         if len(search.seen) > before:
             outcome = search.outcome()
@@ -207,6 +207,7 @@ def _decide(
     if any(f.code == "209" for f in decision.findings):
         shared.discard(Row.BOUNDARY)  # told already, and no matter of trips
     together = prover.blocks_apart(compiled, deadline) if shared and not proof.vacuous else ""
+    untold = _untold(proof, outcome, refuted)
     for row in open_rows:
         if together and row in shared:
             decision.leave(row, together, kernel.span)
@@ -214,9 +215,8 @@ def _decide(
             decision.decide(row, Verdict.VACUOUS, "no parameter values satisfy the assumes")
         elif single and outcome.exhausted:
             _only_shape(row, compiled, outcome, decision)
-        elif row in proof.proved and (open_ := _needed(row, relies, rows, proof, refuted)):
-            reason = f"depends on row {' and row '.join(r.id for r in open_)}, not proved"
-            decision.leave(row, reason, kernel.span)
+        elif row in proof.proved and (open_ := _needed(row, relies, rows, proof, refuted, untold)):
+            decision.leave(row, _depends(row, open_, refuted), kernel.span)
         elif row in proof.proved:
             decision.decide(row, Verdict.PROVED, evidence(compiled, row, outcome, proof.proved[row] + told))
         else:
@@ -235,14 +235,38 @@ def _assured(search: Search, rows: Sequence[Row], proof: Proof, deadline: float)
         search.try_values(*found)
 
 
-def _untold(proof: Proof, refuted: Refutation) -> list[Fault]:
-    """The faults that a complete exploration came upon at places of which no finding tells."""
-    told = {place for found in refuted.findings for place in (found.span, *(note.span for note in found.related))}
-    return [fault for fault in proof.doubts if not told & {*fault} and any(isinstance(p, ir.Span) for p in fault)]
+def _untold(proof: Proof, outcome: Outcome, refuted: Refutation) -> list[Fault]:
+    """The faults that a complete exploration came upon and of which no finding tells."""
+    places = {place for found in refuted.findings for place in (found.span, *(note.span for note in found.related))}
+    shown = {fault for seen in outcome.facts for fault in seen.fact.faults if isinstance(fault, tuple)}
+    codes = {seen.fact.code for seen in outcome.facts}
+    mutexes = {dict(seen.fact.values)["mutex"] for seen in outcome.facts if seen.fact.code == "405"}
+    rings = {fault[2] for fault in shown if fault[0] == "message"}
+
+    def told(fault: Fault) -> bool:
+        match fault:
+            case ("leftover", _, channel):
+                return ("leftover", channel) in shown
+            case ("mutex", int(number)):
+                return f"mutex {number}" in mutexes
+            case ("messages" | "unfreed", ring):
+                return ring in rings
+            case ("phase", _):
+                return any(other[0] == "phase" for other in shown)
+            case ("modes", *_):
+                return "304" in codes
+        return bool(places & {*fault})
+
+    return [fault for fault in proof.doubts if not told(fault)]
 
 
 def _needed(
-    row: Row, relies: Mapping[Row, frozenset[Row]], rows: Sequence[Row], proof: Proof, refuted: Refutation
+    row: Row,
+    relies: Mapping[Row, frozenset[Row]],
+    rows: Sequence[Row],
+    proof: Proof,
+    refuted: Refutation,
+    untold: list[Fault],
 ) -> list[Row]:
     """The rows without which a row is not shown, in the order of the report.
 
@@ -252,12 +276,22 @@ def _needed(
     if row is not Row.BOUNDARY:
         needed = relies.get(row, frozenset())
         return [r for r in rows if r in needed and r not in proof.proved and r not in proof.between]
-    doubted = {r for fault in _untold(proof, refuted) for r in ROWS.get(str(fault[0]), rows)}
+    doubted = {r for fault in untold for r in ROWS.get(str(fault[0]), rows)}
     return [
         r
         for r in rows
         if r is not row and ((r not in proof.proved and r not in refuted.rows) or (r in refuted.rows and r in doubted))
     ]
+
+
+def _depends(row: Row, needed: list[Row], refuted: Refutation) -> str:
+    """Why a row stays open that needs others."""
+    worse = [r.id for r in needed if row is Row.BOUNDARY and r in refuted.rows]
+    missing = [r.id for r in needed if r.id not in worse]
+    return "; ".join(
+        [f"depends on row {' and row '.join(missing)}, not proved"] * bool(missing)
+        + [f"row {' and row '.join(worse)} may fail in another way than runs show, at a boundary"] * bool(worse)
+    )
 
 
 def _replay(search: Search, proof: Proof) -> None:

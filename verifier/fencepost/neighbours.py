@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from fencepost.model.inputs import loop_inputs, units
+from fencepost.model.inputs import loop_inputs, thresholds, units
 from fencepost.model.program import Compiled
 from fencepost.model.shapes import Shape, allowed, bounds
 
@@ -85,7 +85,7 @@ def tails(compiled: Compiled, shape: Shape) -> Iterator[Shape]:
 
     Everything else is unchanged, or the other loops have at least one trip.
     """
-    trips, steps = loop_inputs(compiled), units(compiled)
+    trips, steps, edges = loop_inputs(compiled), units(compiled), thresholds(compiled, _TAIL)
     ones = tuple(
         max(value, one) if p in trips else value
         for p, value, one in zip(compiled.parameters, shape.values, scaled(compiled, 1), strict=True)
@@ -97,7 +97,9 @@ def tails(compiled: Compiled, shape: Shape) -> Iterator[Shape]:
             continue
         step = max(steps.get(parameter, (1,)))
         start = max((low or 0) + _TAIL * step, shape.values[i] + 8 * step)
-        large = range(start, start + _TAIL_LENGTH * step, step)
+        large = [*range(start, start + _TAIL_LENGTH * step, step)]
+        far = max(edges.get(parameter, (0,))) + sum(map(abs, shape.values)) + step  # beyond what it is compared with
+        large += [far, far + step] if far > start else []
         rows = dict.fromkeys((*base[:i], v, *base[i + 1 :]) for base in (shape.values, ones) for v in large)
         found += (replace(shape, values=row) for row in rows)
     if trips - set(compiled.parameters):

@@ -110,6 +110,8 @@ def _generally(compiled: Compiled, general: General, rows: Sequence[Row], deadli
     proof.proved |= {row: f"{shown}, {general.told}" for row, shown in found.proved.items()}
     proof.reasons, proof.vacuous = found.reasons, found.vacuous
     proof.between |= found.between
+    proof.suspected |= found.suspected
+    proof.doubts += found.doubts
     for values, functions in found.candidates:
         proof.candidates.append(({p: v for p, v in values.items() if p in compiled.parameters}, functions))
 

@@ -301,5 +301,6 @@ def mutexes(case: Case) -> Iterator[Fact]:
             continue
         seen.add(cause)
         data = (("mutex", f"mutex {op.effect.arguments[0]}"), ("detail", details[fault.kind]))
-        faults = frozenset(("mutex", m.kind, id(m.op.stmt)) for m in case.run.mutex_faults)
+        same = (m for m in case.run.mutex_faults if m.op.effect.arguments == op.effect.arguments)
+        faults = frozenset(("mutex", m.kind, id(m.op.stmt)) for m in same)
         yield Fact("405", op.stmt.span, data, cause=cause, operations=(at(op),), faults=faults)

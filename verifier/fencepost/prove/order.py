@@ -498,7 +498,8 @@ class Order:
     def left(self) -> list[Fault]:
         """What is not empty at the end of the kernel."""
         channels = self.actions.resolver.channels
-        faults: list[Fault] = [("leftover", channels[c].kind, c) for c, tokens in self.tokens.items() if tokens]
+        left = [channels[c] for c, tokens in self.tokens.items() if tokens]
+        faults: list[Fault] = [("leftover", channel.kind, str(channel)) for channel in left]
         faults += [("phase", cell) for cell, flag in self.flags.items() if flag[0]]
         faults += [("mutex", number) for _, number, _ in self.held]
         for key, state in self.rings.items():
