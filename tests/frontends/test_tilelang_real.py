@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,8 +32,15 @@ import tilelang.language as T
 
 
 @T.prim_func
-def main(A: T.Tensor((64, 1024), T.float16), B: T.Tensor((64, 1024), T.float16), C: T.Tensor((64, 1024), T.float16)):
+def main(
+    A: T.Tensor((64, 1024), T.float16),
+    B: T.Tensor((64, 1024), T.float16),
+    C: T.Tensor((64, 1024), T.float16),
+    D: T.Tensor((64, 1024), T.float16),
+    I: T.Tensor((64, 1024), T.int32),
+):
     with T.Kernel(1, threads=128) as bx:
+        idx = T.alloc_shared((64,), T.int32)
         s0 = T.alloc_shared((64, 64), T.float16)
         s1 = T.alloc_shared((64, 64), T.float16)
         f0 = T.alloc_fragment((64, 64), T.float16)
@@ -60,7 +68,44 @@ def _body(r: Random) -> str:
                 [f"T.copy({r.choice(fragments)}, C[0, k * 64])"],
             )
         )
+    return _text(lines)
+
+
+def _text(lines: list[str]) -> str:
     return "".join(f"            {line}\n" for line in lines)
+
+
+def _gathering(r: Random) -> str:
+    """Statements that read an index from a buffer which the loop fills: in subscripts, bounds and conditions."""
+    shared = ("s0", "s1")
+    place = r.choice(("idx[0]", "idx[i]", "T.max(idx[0], 1)", "I[0, idx[0]]"))
+    once = place.replace("[i]", "[3]")
+    lines = ["T.copy(I[0, k * 64], idx)"]
+    for _ in range(r.randint(1, 4)):
+        lines += r.choice(
+            (
+                [f"T.copy(A[{once}, k * 64], {r.choice(shared)})"],
+                [f"T.copy(A[0:64, {once} : {once} + 64], {r.choice(shared)})"],
+                [f"T.copy({r.choice('AB')}[0, k * 64], {r.choice(shared)})"],
+                [f"T.copy({r.choice(shared)}, C[{once}, k * 64])"],
+                ["for i, j in T.Parallel(64, 64):", f"    {r.choice(shared)}[i, j] = A[{place}, k * 64 + j]"],
+                ["for i, j in T.Parallel(64, 64):", f"    f0[i, j] = A[{place}, j] + {r.choice(shared)}[i, j]"],
+                ["for i, j in T.Parallel(64, 64):", f"    C[{place}, j] += {r.choice(shared)}[i, j]"],
+                [f"for i, j in T.Parallel({once}, 64):", f"    C[i, j] = {r.choice(shared)}[i, j]"],
+                [f"for i in T.serial({once}):", f"    s = {place}", f"    C[i, 0] = {r.choice(shared)}[s, 0]"],
+                [f"if {once} > 2:", f"    T.copy({r.choice(shared)}, C[0, k * 64])"],
+                ["if k > 2:", f"    s = {once}", f"    T.copy({r.choice(shared)}, C[s, 0])"],
+                [f"T.gemm({r.choice(shared)}, s1, f1)"],
+                ["T.copy(f0, C[0, k * 64])"],
+            )
+        )
+    pointers = (  # the compiler does not see what they write: nothing else uses D
+        f"T.atomic_add(D[{once}, 0], A[0, 1])",
+        f"T.atomic_add(D[0, 0], A[{once}, 1])",
+        f"T.call_extern('handle', 'f', T.access_ptr(D[{once}, 0], 'w', 64), T.address_of(A[0, 1]))",
+        f"T.call_extern('handle', 'f', T.address_of(D[{once}, 0]))",
+    )
+    return _text([*lines, r.choice(pointers)] if r.random() < 0.4 else lines)
 
 
 def _passes(text: str) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
@@ -87,7 +132,7 @@ def _passes(text: str) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
                 if key.startswith("software_pipeline_") and "tma" not in key:
                     notes[key.removeprefix("software_pipeline_")] = tuple(int(v) for v in value)
         for buffer in getattr(node, "alloc_buffers", ()):
-            deep = len(buffer.shape) > (1 if str(buffer.name) == "row" else 2)
+            deep = len(buffer.shape) > (1 if str(buffer.name) in ("row", "idx") else 2)
             versions[str(buffer.name)] = int(buffer.shape[0]) if deep else 1
 
     tvm.tirx.stmt_functor.post_order_visit(mod["main"].body, visit)
@@ -130,12 +175,16 @@ def _compare(text: str, loop: Loop, reading: Reading) -> None:
 FIRST = int(os.environ.get("FENCEPOST_SEED", "0"))
 
 
-def test_chosen_schedules() -> None:
+@pytest.mark.parametrize("body", [_body, _gathering])
+def test_chosen_schedules(body: Callable[[Random], str]) -> None:
     for seed in range(FIRST, FIRST + 60):
         r = Random(seed)
-        text = HEADER.format(notes=f"num_stages={r.randint(1, 4)}") + _body(r)
+        text = HEADER.format(notes=f"num_stages={r.randint(1, 4)}") + body(r)
+        read_loop = _loop(text)
+        if body is _gathering and read_loop.annotations.num_stages is None:  # what the compiler plans is not claimed
+            continue
         try:
-            loop = plan_stages(_loop(text))
+            loop = plan_stages(read_loop)
         except Unplanned:
             with pytest.raises(Exception):  # noqa: B017  (the passes raise errors of many classes)
                 _passes(text)
@@ -143,10 +192,11 @@ def test_chosen_schedules() -> None:
         _compare(text, loop, resolve(loop))
 
 
-def test_written_schedules() -> None:
+@pytest.mark.parametrize("make", [_body, _gathering])
+def test_written_schedules(make: Callable[[Random], str]) -> None:
     for seed in range(FIRST, FIRST + 60):
         r = Random(seed)
-        body = _body(r)
+        body = make(r)
         count = len(_loop(HEADER.format(notes="stage=[0], order=[0]") + body).statements)
         stage = sorted(r.randint(0, 3) for _ in range(count))
         order = list(range(count))

@@ -70,7 +70,9 @@ class Calls(Definitions):
                 return [self.gap(call, f"T.{word} without {operand.keyword}")]
             known.add(id(argument))
             regions = self._regions(argument, copying)
-            computed = isinstance(self.evaluator.value(argument), Number) and len({r.tensor for r in regions}) > 1
+            computed = isinstance(self.evaluator.value(argument), Number) and (
+                len({r.tensor for r in regions}) > 1 or any(r.tensor.memory == "value" for r in regions)
+            )
             if (not regions or computed) and operand.keyword not in VALUES:
                 return [self.gap(argument, f"which buffer `{ast.unparse(argument)[:60]}` is, in T.{word}")]
             way = operand.way
@@ -80,12 +82,13 @@ class Calls(Definitions):
                 reads += regions
             if "w" in way:
                 writes += regions
-        for argument in (*call.args, *(k.value for k in call.keywords)):
+        for argument in _arguments(call):
             if id(argument) not in known:
                 reads += [r for r in self._regions(argument, False) if r.tensor.memory != "barrier"]
         if word == "cumsum" and not writes:  # in place
             writes = list(reads[:1])
-        op = Op(word, tuple(reads), tuple(writes), self.source.span(call), tile=word not in NO_TILE)
+        others = _through_pointers(word, reads, writes)
+        op = Op(word, tuple(reads), tuple(writes), self.source.span(call), tile=word not in NO_TILE, others=others)
         return self._expanded(op) if word.startswith("reduce") or word == "cumsum" else [op]
 
     def _expanded(self, op: Op) -> list[Node]:
@@ -108,7 +111,7 @@ class Calls(Definitions):
         if source.tensor.memory == "shared":
             inside = Region(self._scratch(source, "fragment"))
             nodes.append(self._moved(op, source, inside))
-        reads = (inside, outside) if target in op.reads else (inside,)
+        reads = tuple(inside if r == source else outside if r == target else r for r in op.reads)
         nodes.append(replace(op, reads=reads, writes=(outside,)))
         if outside is not target:
             nodes.append(self._moved(op, outside, target))
@@ -119,7 +122,7 @@ class Calls(Definitions):
 
     @staticmethod
     def _moved(op: Op, source: Region, target: Region) -> Op:
-        return Op("copy", (source,), (target,), op.span, uses=op.uses, tile=True)
+        return Op("copy", (source,), (target,), op.span, tile=True, others=op.others)
 
     def _is_fresh(self, call: ast.Call, operand: Operand) -> bool:
         flag = argument_of(call, operand.flag_position, operand.fresh)
@@ -134,24 +137,16 @@ class Calls(Definitions):
         match value:
             case Tensor():
                 return [Region(value)]
-            case Region(tensor, dims):
-                slices = isinstance(node, ast.Subscript) and any(isinstance(n, ast.Slice) for n in ast.walk(node.slice))
-                if (
-                    copying
-                    and dims is not None
-                    and not slices
-                    and not _one_element(value)
-                    and tensor.memory != "global"
-                ):
-                    return [Region(tensor, tuple(Vague() for _ in dims))]
+            case Region(tensor, dims, element=True) if copying and dims is not None and not _one_element(tensor):
+                return [replace(value, dims=tuple(Vague() for _ in dims))]
+            case Region():
                 return [value]
             case Number(loads=loads):
                 return list(loads)
             case Either(items):
-                found = [touched(i) for i in items]
-                return [r for regions in found for r in regions] if all(found) else []
-            case Several(items):
-                return [Region(i) if isinstance(i, Tensor) else i for i in items if isinstance(i, (Tensor, Region))]
+                return touched(value) if all(map(touched, items)) else []
+            case Several():
+                return touched(value)
             case _:
                 return []
 
@@ -184,7 +179,7 @@ class Calls(Definitions):
                 inside.pop(parameter, None)
                 continue
             value = self.evaluator.value(chosen) if parameter in given else self._default(function, chosen)
-            inside[parameter] = value.tensor if isinstance(value, Region) and value.whole else value
+            inside[parameter] = value.tensor if isinstance(value, Region) and value.whole and not value.at else value
         outer, self.evaluator.scope = self.evaluator.scope, inside
         self.calls = (*self.calls, name)
         state, self.choices, self.returned, self.result = (self.choices, self.returned), 0, False, Plain(None)
@@ -205,33 +200,54 @@ class Calls(Definitions):
         """An operation that is not known: it may read and write all of its operands."""
         reads: list[Region] = []
         writes: list[Region] = []
-        for argument in (*call.args, *(k.value for k in call.keywords)):
-            regions, way = self._pointed(argument)
+        others: list[Region] = []
+        for argument in _arguments(call):
+            regions, way, besides = self._pointed(argument)
+            others += besides
             reads += regions if "r" in way else []
-            writes += [
-                Region(r.tensor, tuple(Vague() for _ in r.dims) if r.dims else (Vague(),))
-                for r in regions
-                if "w" in way
-            ]
-        if not reads and not writes:
+            for region in regions if "w" in way else ():
+                dims = tuple(Vague() for _ in region.dims) if region.dims else (Vague(),)
+                writes.append(replace(region, dims=dims))
+        if not reads and not writes and not others:
             return [] if name in _PYTHON else [self.gap(call, f"{name} is not known")]
         line = self.line(call)
         self.assume(f"{name} on line {line} is taken to touch nothing but its operands")
         spelled = name.rpartition(".")[2]
-        return [Op(spelled if is_name(spelled) else "call", tuple(reads), tuple(writes), self.source.span(call))]
+        op = spelled if is_name(spelled) else "call"
+        return [Op(op, tuple(reads), tuple(writes), self.source.span(call), others=tuple(others))]
 
-    def _pointed(self, node: ast.expr) -> tuple[list[Region], str]:
-        """An operand and how it is used; `T.access_ptr(x, "w")` says it."""
-        if isinstance(node, ast.Call) and self.word(node.func) in ("access_ptr", "address_of", "tvm_access_ptr"):
-            regions = self._regions(node.args[0], False) if node.args else []
-            mode = argument_of(node, 1, "access_type")
-            value = self.evaluator.value(mode) if mode is not None else Opaque()
+    def _pointed(self, node: ast.expr) -> tuple[list[Region], str, list[Region]]:
+        """An operand, how it is used, and what is read besides; `T.access_ptr(x, "w")` says how."""
+        pointer = self._pointer(node)
+        if pointer is not None:
+            base, modes = pointer
+            value = self.evaluator.value(modes[0]) if modes else Opaque()
             way = value.value if isinstance(value, Plain) and value.value in ("r", "w", "rw") else "rw"
-            return regions, str(way)
+            found = self._regions(base, False)
+            besides = [load for a in _arguments(node) if a is not base for load in touched(self.evaluator.value(a))]
+            if isinstance(node, ast.Call) and self.word(node.func) != "address_of":
+                besides += [load for region in found for load in region.at]
+            return found, str(way), besides
         value = self.evaluator.value(node)
         if isinstance(value, Number):
-            return list(value.loads), "r"
-        return self._regions(node, False), "rw"
+            return list(value.loads), "r", []
+        return self._regions(node, False), "rw", []
+
+    def _pointer(self, node: ast.expr) -> tuple[ast.expr, list[ast.expr]] | None:
+        """What a pointer points to, and the argument that says what is done with it; None for anything else."""
+        if not isinstance(node, ast.Call):
+            return None
+        word = self.word(node.func)
+        if word in ("access_ptr", "address_of") and node.args:
+            mode = argument_of(node, 1, "access_type")
+            return node.args[0], [mode] if mode is not None else []
+        if word == "tvm_access_ptr" and len(node.args) > 1:
+            return node.args[1], []
+        match node.func:
+            case ast.Attribute(base, "access_ptr") if isinstance(self.evaluator.value(base), (Tensor, Region)):
+                mode = argument_of(node, 0, "access_mask")
+                return base, [mode] if mode is not None else []
+        return None
 
 
 def _plain(call: ast.Call) -> bool:
@@ -239,5 +255,17 @@ def _plain(call: ast.Call) -> bool:
     return not any(isinstance(a, ast.Starred) for a in call.args) and all(k.arg is not None for k in call.keywords)
 
 
-def _one_element(region: Region) -> bool:
-    return region.tensor.shape is not None and all(s == ir.Int(1) for s in region.tensor.shape)
+def _through_pointers(word: str, reads: list[Region], writes: list[Region]) -> tuple[Region, ...]:
+    """What the subscripts of atomic operations on single elements read: the compiler sees it, as they are pointers."""
+    if not word.startswith("atomic_"):
+        return ()
+    pointers = [*writes, *(reads if word.startswith("atomic_addx") else ())]
+    return tuple(dict.fromkeys(load for region in pointers if region.element for load in region.at))
+
+
+def _arguments(node: ast.expr) -> list[ast.expr]:
+    return [*node.args, *(k.value for k in node.keywords)] if isinstance(node, ast.Call) else []
+
+
+def _one_element(tensor: Tensor) -> bool:
+    return tensor.shape is not None and all(s == ir.Int(1) for s in tensor.shape)

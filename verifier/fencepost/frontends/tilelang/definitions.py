@@ -110,7 +110,7 @@ class Definitions(State):
                 old = self.scope.get(name)
                 if isinstance(old, Tensor) and old.scalar and not isinstance(value, (Tensor, Several)):
                     number = self.evaluator.as_number(text, value)
-                    return [Op("store", tuple(dict.fromkeys(number.loads)), (Region(old),), self.source.span(node))]
+                    return [Op("store", number.loads, (Region(old),), self.source.span(node))]
                 return self._bind(node, name, value, text)
             case ast.Tuple(items) | ast.List(items) if isinstance(value, Several) and len(items) == len(value.items):
                 if not any(isinstance(i, ast.Starred) for i in items):
@@ -135,12 +135,12 @@ class Definitions(State):
                 if isinstance(owner, Region):
                     owner = owner.tensor
                 if isinstance(owner, Either) and _tensors(owner):
-                    done = self.operation(node, "store", (value, *_indices(index)), ())
-                    return [replace(done, writes=tuple(dict.fromkeys(touched(owner))))]
+                    done = self.operation(node, "store", (value,), ())
+                    inner = touched(self.evaluator.value(index))
+                    return [replace(done, writes=tuple(touched(owner)), others=tuple(inner))]
                 if isinstance(owner, Tensor):
                     region = self.evaluator.region(owner, index)
-                    op = self.operation(node, self._store_name(owner, value), (value, *_indices(index)), (region,))
-                    return [op]
+                    return [self.operation(node, self._store_name(owner, value), (value,), (region,))]
                 if isinstance(owner, (Several, Opaque)):  # nothing of the program: entries of it are read as unknown
                     return []
                 return [self.gap(node, f"an assignment to `{ast.unparse(target)[:60]}`")]
@@ -190,16 +190,17 @@ class Definitions(State):
         return self._bind(node, name, self.evaluator.value(value), value, bind)
 
     def _bind(self, node: ast.stmt, name: str, found: Value, value: ast.expr, bind: bool = False) -> list[Node]:
-        if isinstance(found, Region):
+        """Give a name to a value.  What is read from memory is read here, and not where the name is used."""
+        if isinstance(found, Region) and found.element:
             found = self.evaluator.as_number(value, found)
         if bind and not isinstance(found, Number):
             found = self.evaluator.as_number(value, found)
             found = replace(found, static=False)
-        if isinstance(found, Number) and not found.static and self.in_pipeline:
-            fresh, uses = self.fresh_name(name), self.mentioned(value)
-            self.lets.add(fresh)
-            self.scope[name] = Number(ir.Name(fresh), False)
-            return [Let(fresh, found, self.source.span(node), uses)]
+        if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
+            let = Let(self.fresh_name(name), found, self.source.span(node), self.evaluator.variables)
+            expr = ir.Name(let.name) if self.in_pipeline else found.expr
+            self.scope[name] = Number(expr, False, (let.region,))
+            return [let]
         self.scope[name] = found
         return []
 
@@ -300,11 +301,6 @@ def _tensors(either: Either) -> bool:
 def _label(target: ast.expr) -> str:
     """The name that a buffer gets that is made for a target."""
     return next((n.id for n in ast.walk(target) if isinstance(n, ast.Name)), "buffer")
-
-
-def _indices(index: ast.expr) -> list[ast.expr]:
-    entries = index.elts if isinstance(index, ast.Tuple) else [index]
-    return [e for e in entries if not isinstance(e, ast.Slice)]
 
 
 def _memory_of(scope: str) -> Memory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard
 
 from fencepost import ir
@@ -17,6 +17,8 @@ from fencepost.frontends.tilelang.values import (
     Function,
     Number,
     Opaque,
+    Part,
+    Place,
     Plain,
     Region,
     Several,
@@ -51,7 +53,8 @@ class Evaluator:
 
     `language` are the names of the TileLang language module.  `symbols` collects the integers that only the caller of
     the kernel knows; `unknowns` what could not be read, by line.  `variables` are the loop variables in scope, on
-    which an unknown value may depend.  A list that goes by one of the names `mutated` has no known items.
+    which an unknown value may depend.  A list that goes by one of the names `mutated` has no known items.  `loaded`
+    counts the values that were read from somewhere: each is another one, even if it is read from the same place.
     """
 
     scope: dict[str, Value]
@@ -60,6 +63,7 @@ class Evaluator:
     unknowns: dict[str, int] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     mutated: frozenset[str] = frozenset()
+    loaded: int = 0
 
     # ------------------------------------------------------------------------------------------------ entry points
 
@@ -117,6 +121,9 @@ class Evaluator:
                 return Number(self._fresh(node, True), True)
             case Either():
                 return Number(self._fresh(node, False, True), False, tuple(touched(value)))
+            case Several():
+                loads = tuple(touched(value))
+                return Number(self._fresh(node, not loads, bool(loads)), not loads, loads)
             case _:
                 return self._unknown(node, list(_children(node)))
 
@@ -274,9 +281,9 @@ class Evaluator:
             return self.value(body if condition.value else orelse)
         a, b = self.value(body), self.value(orelse)
         if any(isinstance(v, Tensor) and v.scalar for v in (a, b)):
-            return self._unknown(node, [body, orelse])
+            return self._unknown(node, [test, body, orelse])
         if isinstance(a, (Tensor, Several, Either)) or isinstance(b, (Tensor, Several, Either)):
-            return Either((a, b))
+            return Either((a, b), tuple(touched(condition)))
         c, x, y = self.as_number(test, condition), self.as_number(body, a), self.as_number(orelse, b)
         return self._sized(node, ir.Choose(c.expr, x.expr, y.expr), (c, x, y))
 
@@ -286,51 +293,69 @@ class Evaluator:
             case Tensor():
                 return self.region(owner, index)
             case Region(tensor):
-                return Region(tensor, None)
+                inner = self.region(tensor, index)
+                return Region(tensor, None, tuple(dict.fromkeys((*owner.at, *inner.at))))
             case Several(items):
                 place = self.value(index)
                 chosen = place.value if isinstance(place, Plain) else None
                 if isinstance(chosen, int) and -len(items) <= chosen < len(items):
                     return items[chosen]
                 if any(isinstance(i, (Tensor, Region, Several, Either)) for i in items):
-                    return Either(items)
+                    return Either(items, tuple(touched(place)))
                 return self._unknown(node, [base, index])
-            case Either(items):
-                return Either(tuple(i for item in items for i in (item.items if _is_list(item) else (item,))))
+            case Either(items, loads):
+                parts = tuple(i for item in items for i in (item.items if _is_list(item) else (item,)))
+                return Either(parts, (*loads, *touched(self.value(index))))
             case _:
-                return self._unknown(node, [index])
+                return self._unknown(node, [base, index])
 
     def region(self, tensor: Tensor, index: ast.expr) -> Region:
         """`tensor[index]`: one entry per dimension."""
         entries = index.elts if isinstance(index, ast.Tuple) else [index]
+        element = not any(isinstance(n, ast.Slice) for n in entries)
+        parts = (e for entry in entries for e in (_ends(entry) if isinstance(entry, ast.Slice) else [entry]))
         if any(isinstance(e, ast.Starred) or (isinstance(e, ast.Constant) and e.value is ...) for e in entries):
-            return Region(tensor, tuple(index_dim(None, None) for _ in entries))
+            at = tuple(dict.fromkeys(load for e in parts for load in touched(self.value(e))))
+            return Region(tensor, tuple(index_dim(None, None) for _ in entries), at)
         dims: list[Dim] = []
+        loads: dict[Region, None] = {}
         for place, entry in enumerate(entries):
             size = tensor.shape[place] if tensor.shape is not None and place < len(tensor.shape) else None
             if isinstance(entry, ast.Slice):
-                low = self.number(entry.lower).expr if entry.lower is not None else ir.Int(0)
-                high = self.number(entry.upper).expr if entry.upper is not None else size
-                dims.append(dimension(low, high, size, self.variables))
+                low = self.number(entry.lower) if entry.lower is not None else Number(ir.Int(0), True)
+                high = self.number(entry.upper) if entry.upper is not None else None
+                step = self.number(entry.step) if entry.step is not None else Number(ir.Int(1), True)
+                numbers = [low, *([high] if high is not None else ()), step]
+                whole = dimension(low.expr, high.expr if high is not None else size, size)
+                dims.append(whole if step.expr == ir.Int(1) else Vague())
             else:
-                dims.append(index_dim(self.number(entry).expr, size))
+                numbers = [self.number(entry)]
+                dims.append(index_dim(numbers[0].expr, size))
+            loads.update((load, None) for n in numbers for load in n.loads)
         if tensor.shape is None and tensor.memory != "global":  # seen in another shape: what is where is not known
             dims = [d if isinstance(d, Full) else Vague() for d in dims]
-        return Region(tensor, tuple(dims))
+        return Region(tensor, tuple(dims), tuple(loads), element)
 
     def _load(self, region: Region) -> Number:
         """The value of one element."""
         tensor = region.tensor
-        indices = tuple(getattr(d, "start", None) or ir.Int(getattr(d, "low", 0)) for d in region.dims or ())
-        if tensor.memory == "global" and region.dims is not None:
+        indices = tuple(i for i in map(_index, region.dims or (None,)) if i is not None)
+        if tensor.memory == "global" and region.element and len(indices) == len(region.dims or (None,)):
             return Number(ir.Call(f"value_of_{tensor.name}", indices), False, (region,))
-        return Number(ir.Call("somewhere", (ir.Int(0), *map(ir.Name, self.variables))), False, (region,))
+        return Number(self._somewhere(), False, (region,))
+
+    def _somewhere(self) -> ir.Expr:
+        """A value that is read from somewhere, at this place of the text: no other one equals it."""
+        self.loaded += 1
+        return ir.Call("somewhere", (ir.Int(self.loaded), *map(ir.Name, self.variables)))
 
     def _attribute(self, node: ast.Attribute, base: ast.expr, name: str) -> Value:
         owner = self.value(base)
         match owner:
             case Tensor() if name == "shape" and owner.shape is not None:
                 return Several(tuple(Number(e, True) for e in owner.shape))
+            case Tensor() if name == "data":
+                return owner
             case Tensor():
                 return Opaque(f"{owner.name}.{name}")
             case Opaque(text):
@@ -343,6 +368,8 @@ class Evaluator:
         if word is None and isinstance(node.func, ast.Name) and node.func.id not in self.scope:
             word = node.func.id if node.func.id in ("min", "max", "int", "bool", "len", "abs") else None
         arguments = [*node.args, *(k.value for k in node.keywords)]
+        if word is None and isinstance(node.func, ast.Attribute):
+            arguments.append(node.func.value)
         if word is None or not node.args:
             return self._unknown(node, arguments)
         match word:
@@ -367,6 +394,8 @@ class Evaluator:
                 return self.value(node.args[0])
             case "const" | "dynamic" | "symbolic":
                 return self._declared(node)
+            case "let":
+                return self._unknown(node, arguments)
             case _ if word in SAME_VALUE:
                 return self.number(node.args[-1] if word not in ("cast", "Cast") else node.args[0])
             case _:
@@ -392,38 +421,32 @@ class Evaluator:
     def _sized(self, node: ast.expr, expr: ir.Expr, parts: Iterable[Number]) -> Number:
         numbers = tuple(parts)
         static = all(n.static for n in numbers)
-        loads = tuple(region for n in numbers for region in n.loads)
+        loads = tuple(dict.fromkeys(region for n in numbers for region in n.loads))
         if sum(1 for _ in ir.walk(expr)) > _MAX_SIZE:
-            expr = self._fresh(node, static)
+            expr = self._fresh(node, static, bool(loads))
         return Number(expr, static, loads)
 
     def _unknown(self, node: ast.expr, parts: list[ast.expr]) -> Number:
         """A value that is not computed; it still reads what its parts read."""
-        loads: list[Region] = []
+        loads: dict[Region, None] = {}
         static = True
         for part in parts:
             match self.value(part):
-                case Number() as number:
-                    loads += number.loads
-                    static = static and number.static
                 case Tensor() as tensor:
-                    loads.append(Region(tensor))
-                    static = False
+                    loads[Region(tensor)] = None
                 case Region() as region:
-                    loads.append(region)
-                    static = False
-                case Several(items):
-                    static = static and all(not isinstance(i, (Tensor, Region)) for i in items)
-                case Either() as either:
-                    loads += touched(either)
-                    static = False
+                    loads[region] = None
+                case value:
+                    loads.update(dict.fromkeys(touched(value)))
+                    static = static and _is_static(value)
+        static = static and not loads
         return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
 
     def _fresh(self, node: ast.AST, static: bool, loaded: bool = False) -> ir.Expr:
         line = getattr(node, "lineno", 0)
         column = getattr(node, "col_offset", 0)
         if loaded:
-            return ir.Call("somewhere", (ir.Int(line), *map(ir.Name, self.variables)))
+            return self._somewhere()
         name = f"value_{line}_{column}"
         self.unknowns[name] = line
         if static or not self.variables:
@@ -478,18 +501,57 @@ def touched(value: Value) -> list[Region]:
     match value:
         case Tensor():
             return [Region(value, (Vague(),))]
-        case Region(tensor, dims):
-            return [Region(tensor, tuple(Vague() for _ in dims) if dims else (Vague(),))]
+        case Region(_, dims):
+            return [replace(value, dims=tuple(Vague() for _ in dims) if dims else (Vague(),))]
         case Number(loads=loads):
             return list(loads)
-        case Several(items) | Either(items):
+        case Either(items, loads):
+            return [replace(r, at=(*r.at, *loads)) for item in items for r in touched(item)]
+        case Several(items):
             return [region for item in items for region in touched(item)]
         case _:
             return []
 
 
+def _is_static(value: Value) -> bool:
+    """Whether a value is known when the kernel is compiled."""
+    match value:
+        case Number(static=static):
+            return static
+        case Several(items) | Either(items):
+            return all(map(_is_static, items))
+        case Tensor() | Region():
+            return False
+        case _:
+            return True
+
+
 def _children(node: ast.AST) -> Iterable[ast.expr]:
-    return (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+    """The expressions right below an expression, those of its comprehensions included."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            yield child
+        elif isinstance(child, ast.comprehension):
+            yield from (child.iter, *child.ifs)
+        elif isinstance(child, ast.keyword):
+            yield child.value
+
+
+def _ends(entry: ast.Slice) -> list[ast.expr]:
+    return [e for e in (entry.lower, entry.upper, entry.step) if e is not None]
+
+
+def _index(dim: Dim | None) -> ir.Expr | None:
+    """The index that names one element of a dimension."""
+    match dim:
+        case Place(start, None):
+            return start
+        case Part(low, high) if high == low + 1:
+            return ir.Int(low)
+        case Full():  # of a dimension with one element, or else this is no element
+            return ir.Int(0)
+        case _:
+            return None
 
 
 def _holds(op: ast.cmpop, a: object, b: object) -> bool:

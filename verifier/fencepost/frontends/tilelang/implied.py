@@ -28,7 +28,7 @@ def implied(pipe: Pipe) -> dict[str, tuple[int, ...]]:
     groups = [-1] * len(stage)
     numbers: dict[tuple[int, int], int] = {}
     for place in sorted(range(len(scheduled)), key=lambda p: order[entries[p]]):
-        if _is_copy(scheduled[place]):
+        if is_copy(scheduled[place]):
             key = stage[entries[place]], _last_use(scheduled, place)
             groups[entries[place]] = numbers.setdefault(key, len(numbers))
     if not numbers:
@@ -44,7 +44,8 @@ def _replayable(node: Node, written: set[str]) -> bool:
     return isinstance(node, Let) and not any(r.tensor.name in written for r in node.value.loads)
 
 
-def _is_copy(node: Node) -> bool:
+def is_copy(node: Node) -> bool:
+    """Whether a statement is an unconditional copy from global to shared memory."""
     if not isinstance(node, Op) or node.name not in _COPIES or node.conditional:
         return False
     return all(r.tensor.memory == "global" for r in node.reads) and all(
@@ -59,13 +60,13 @@ def _last_use(nodes: list[Node], place: int) -> int:
 
 
 def _touched(node: Node, writes: bool) -> Iterable[str]:
-    """Names of the tensors that a statement writes, or reads."""
+    """Names of the tensors that a statement writes, or reads; the pass does not see what subscripts read."""
     stack = [node]
     while stack:
         current = stack.pop()
         match current:
             case Op():
-                yield from (r.tensor.name for r in (current.writes if writes else current.reads))
+                yield from (r.tensor.name for r in (current.writes if writes else (*current.reads, *current.others)))
                 if current.tile and not writes:
                     yield from (r.tensor.name for r in current.writes)
             case Let() if not writes:
@@ -76,3 +77,5 @@ def _touched(node: Node, writes: bool) -> Iterable[str]:
                     yield from (r.tensor.name for c, _ in current.arms if c is not None for r in c.loads)
             case Loop() | Pipe():
                 stack += current.body
+                if not writes:
+                    yield from (r.tensor.name for r in current.loads)

@@ -28,8 +28,8 @@ class Layout:
     parts: tuple[Part, ...] = ()
     depth: int | None = None
 
-    def accesses(self, region: Region, span: ir.Span) -> list[ir.Access]:
-        """The region as accesses to the buffer."""
+    def accesses(self, region: Region, span: ir.Span, place: ir.Expr | None) -> list[ir.Access]:
+        """The region as accesses to the buffer; `place` stands for an unknown one, None: it may be taken as all."""
         name = self.tensor.name
         if region.whole and self.depth is not None:
             return [ir.Access(name, ir.Int(slot), span=span) for slot in range(self.depth)]
@@ -38,17 +38,16 @@ class Layout:
         entry = region.dims[self.dim] if self.dim is not None and region.dims is not None else None
         if self.depth is not None:
             index = _index(entry)
-            return [ir.Access(name, index, span=span)] if index is not None else self._anywhere(span)
-        if isinstance(entry, Part) and entry in self.parts:
+            if index is not None:
+                return [ir.Access(name, index, span=span)]
+        elif isinstance(entry, Part) and entry in self.parts:
             count = ir.Int(len(self.parts) + 1)
             return [ir.Access(name, part=ir.Int(self.parts.index(entry)), parts=count, span=span)]
-        return self._anywhere(span)
-
-    def _anywhere(self, span: ir.Span) -> list[ir.Access]:
-        place = ir.Call("somewhere", (ir.Int(span.line),))
+        if place is None:
+            return self.accesses(Region(self.tensor), span, None)
         if self.depth is not None:
-            return [ir.Access(self.tensor.name, place, span=span)]
-        return [ir.Access(self.tensor.name, part=place, parts=ir.Int(2), span=span)]
+            return [ir.Access(name, place, span=span)]
+        return [ir.Access(name, part=place, parts=ir.Int(2), span=span)]
 
 
 def layout(tensor: Tensor, regions: Sequence[Region]) -> Layout:
@@ -76,7 +75,7 @@ def layout(tensor: Tensor, regions: Sequence[Region]) -> Layout:
 
 def _index(entry: object) -> ir.Expr | None:
     match entry:
-        case Place(start):
+        case Place(start, None):
             return start
         case Part(low, high) if high == low + 1:
             return ir.Int(low)

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
-from fencepost.frontends.tilelang.merge import Extents, merged
+from fencepost.frontends.tilelang.expressions import touched
+from fencepost.frontends.tilelang.merge import merged
+from fencepost.frontends.tilelang.regions import Extents
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
     Branch,
@@ -26,6 +28,7 @@ from fencepost.frontends.tilelang.values import (
     Opaque,
     Pipe,
     Plain,
+    Region,
     Several,
     Tensor,
     Value,
@@ -48,11 +51,7 @@ class Lowering(PipelineNotes):
         for statement in statements:
             if self.returned:
                 break
-            uses = self.mentioned(statement) if self.lets and not hasattr(statement, "body") else ()
-            found = self._statement(statement)
-            nodes += [
-                replace(n, uses=tuple(dict.fromkeys((*n.uses, *uses)))) if isinstance(n, Op) else n for n in found
-            ]
+            nodes += self._statement(statement)
         self.depth -= 1
         return nodes
 
@@ -91,6 +90,10 @@ class Lowering(PipelineNotes):
                 return [self.gap(node, f"what is done inside `{ast.unparse(node)[:60]}`")] if acts else []
             case ast.If(head) | ast.For(iter=head) | ast.While(head) if self.hidden(head):
                 return [self.gap(head, f"what is done inside `{ast.unparse(head)[:60]}`")]
+            case ast.Assign(targets=written) if any(map(self.hidden, written)):
+                return [self.gap(node, f"what is done inside `{ast.unparse(node)[:60]}`")]
+            case ast.AnnAssign(target=target) | ast.AugAssign(target=target) if self.hidden(target):
+                return [self.gap(node, f"what is done inside `{ast.unparse(node)[:60]}`")]
             case ast.Assign(targets, value):
                 return self._assign(node, targets, value)
             case ast.AnnAssign(target, annotation, value):
@@ -103,8 +106,9 @@ class Lowering(PipelineNotes):
                 return [*self._for(node), *self.body(node.orelse)]
             case ast.With(items, body):
                 return self._with(node, items, body)
-            case ast.While(_, body, orelse):
-                return [self._repeated(node, f"`while {ast.unparse(node.test)}`", "_", body), *self.body(orelse)]
+            case ast.While(test, body, orelse):
+                loop = self._repeated(node, f"`while {ast.unparse(test)}`", "_", body, [test])
+                return [loop, *self.body(orelse)]
             case ast.FunctionDef():
                 macro = any(self.word(d.func if isinstance(d, ast.Call) else d) == "macro" for d in node.decorator_list)
                 self.scope[node.name] = Function(node, self.scope, macro)
@@ -146,7 +150,7 @@ class Lowering(PipelineNotes):
         if condition.static and self.in_pipeline and (len(first) != 1 or len(second) > 1):
             text = ast.unparse(test)
             self.assume(f"`if {text}` on line {span.line} is taken as one statement, whatever {text} is")
-        return [Branch(((condition, first),), second, span, self.mentioned(test))]
+        return [Branch(((condition, first),), second, span)]
 
     def _meet(self, one: dict[str, Value], other: dict[str, Value]) -> None:
         """Which buffers names stand for after a choice that the compiler makes."""
@@ -162,9 +166,12 @@ class Lowering(PipelineNotes):
         for item in items:
             if item.optional_vars is not None:
                 self._indices(item.optional_vars)
+        entered = [load for i in items for load in touched(self.evaluator.value(i.context_expr))]
+        test = [Op("test", (), (), self.source.span(node), others=tuple(entered))] if entered else []
         if "Kernel" in words or not self.in_pipeline:
-            return self.body(body)
-        inner = self._inner(body)
+            return [*test, *self.body(body)]
+        inner = (*test, *self._inner(body))
+        self.scope.update(self.left)  # names of a `with` block live on
         return [inner[0]] if len(inner) == 1 else [Branch(((None, inner),), (), self.source.span(node))]
 
     def _indices(self, target: ast.expr) -> None:
@@ -199,7 +206,7 @@ class Lowering(PipelineNotes):
         if isinstance(value, Several) and len(value.items) <= _MAX_UNROLLED and isinstance(node.target, ast.Name):
             nodes: list[Node] = []
             for item in value.items:
-                self.scope[node.target.id] = item
+                nodes += self._bind(node, node.target.id, item, node.iter)
                 nodes += self.body(node.body)
             return nodes
         return [self.gap(node, "a loop over something other than a range")]
@@ -226,7 +233,8 @@ class Lowering(PipelineNotes):
                 return [self._pipe(node, names, (first, last), notes, problems, raw=True)]
         if any(isinstance(a, ast.Starred) for a in call.args) or any(k.arg is None for k in call.keywords):
             return [self.gap(node, f"the bounds of `{ast.unparse(call)[:60]}`")]
-        start, stop, step = (n.expr for n in self._bounds(call))
+        bounds = self._bounds(call)
+        start, stop, step = (n.expr for n in bounds)
         if word == "range" and isinstance(start, ir.Int) and isinstance(stop, ir.Int) and isinstance(step, ir.Int):
             values = range(start.value, stop.value, step.value or 1)
             if len(values) <= _MAX_UNROLLED:  # Python's own loop: the compiler sees its rounds one after another
@@ -238,11 +246,17 @@ class Lowering(PipelineNotes):
         if not isinstance(step, ir.Int) or step.value == 0:
             return [self.gap(node, "a loop whose step is not constant")]
         name = names[0] if names else "_"
-        sure = all(n.static for n in self._bounds(call))
-        return [self._loop(node, name, node.body, (start, stop, step), sure)]
+        sure = all(n.static for n in bounds)
+        return [self._loop(node, name, node.body, (start, stop, step), sure, _loads(bounds))]
 
     def _loop(
-        self, node: ast.stmt, name: str, body: list[ast.stmt], bounds: tuple[ir.Expr, ir.Expr, ir.Expr], sure: bool
+        self,
+        node: ast.stmt,
+        name: str,
+        body: list[ast.stmt],
+        bounds: tuple[ir.Expr, ir.Expr, ir.Expr],
+        sure: bool,
+        loads: tuple[Region, ...],
     ) -> Loop:
         var = self.fresh_name(name.strip("_") or "i")
         outer, variables = self.evaluator.scope, self.evaluator.variables
@@ -250,15 +264,20 @@ class Lowering(PipelineNotes):
         self.evaluator.variables = (*variables, var)
         nodes = self._inner(body)
         self.evaluator.scope, self.evaluator.variables = outer, variables
-        return Loop(var, *bounds, nodes, self.source.span(node), sure)
+        return Loop(var, *bounds, nodes, self.source.span(node), sure, loads)
 
     def _some_loop(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
         """A loop of a kind that is not known: it runs any number of times."""
+        loads = touched(self.evaluator.value(call))
         for name in names:
-            self.scope[name] = self.evaluator.as_number(ast.copy_location(ast.Name(name), node), Opaque())
-        return self._repeated(node, f"the loop over {ast.unparse(call.func)}", names[0] if names else "_", node.body)
+            number = self.evaluator.as_number(ast.copy_location(ast.Name(name), node), Opaque())
+            self.scope[name] = replace(number, static=False, loads=tuple(loads))
+        what = f"the loop over {ast.unparse(call.func)}"
+        return self._repeated(node, what, names[0] if names else "_", node.body, [call])
 
-    def _repeated(self, node: ast.stmt, what: str, name: str, body: list[ast.stmt]) -> Node:
+    def _repeated(self, node: ast.stmt, what: str, name: str, body: list[ast.stmt], heads: list[ast.expr]) -> Node:
+        """A loop that runs any number of times; `heads` are evaluated before each round."""
+        before = [load for head in heads for load in touched(self.evaluator.value(head))]
         self.assume(f"{what} on line {self.line(node)} runs any number of times")
         for inner in (n for s in body for n in ast.walk(s)):
             if not isinstance(inner, ast.Name) or not isinstance(inner.ctx, ast.Store):
@@ -266,24 +285,29 @@ class Lowering(PipelineNotes):
             if isinstance(self.scope.get(inner.id), (Plain, Number, Several)):
                 del self.scope[inner.id]
         count = self.evaluator.as_number(ast.copy_location(ast.Constant(None), node), Opaque()).expr
-        return self._loop(node, name, body, (ir.Int(0), count, ir.Int(1)), sure=False)
+        after = [load for head in heads for load in touched(self.evaluator.value(head))]
+        loads = tuple(dict.fromkeys((*before, *after)))
+        return self._loop(node, name, body, (ir.Int(0), count, ir.Int(1)), False, loads)
 
     def _parallel(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
         """A nest of parallel loops is one operation on everything that its elements touch."""
         extents: Extents = {}
-        sizes = [self.evaluator.number(a).expr for a in call.args if not isinstance(a, ast.Starred)]
-        outer = self.evaluator.scope
+        numbers = [self.evaluator.number(a) for a in call.args if not isinstance(a, ast.Starred)]
+        sizes = [n.expr for n in numbers]
+        outer, variables = self.evaluator.scope, self.evaluator.variables
         self.evaluator.scope = dict(outer)
         for place, name in enumerate(names):
             var = f"{name} of line {node.lineno}"
             self.evaluator.scope[name] = Number(ir.Name(var), False)
             size = sizes[place] if place < len(sizes) else ir.Name("?")
             extents[var] = (ir.Int(0), size)
+        self.evaluator.variables = (*variables, *extents)
         in_pipeline, self.in_pipeline = self.in_pipeline, False
         nodes = self._maybe(node.body)
         self.in_pipeline = in_pipeline
-        self.evaluator.scope = outer
-        return merged(nodes, extents, self.source.span(node))
+        self.evaluator.scope, self.evaluator.variables = outer, variables
+        sure = all(n.static for n in numbers) and len(numbers) == len(call.args)
+        return merged(nodes, extents, self.source.span(node), sure, _loads(numbers))
 
     # ------------------------------------------------------------------------------------------------ pipelines
 
@@ -327,12 +351,18 @@ class Lowering(PipelineNotes):
         self.evaluator.scope, self.evaluator.variables, self.in_pipeline = outer, variables, in_pipeline
         start, stop = bounds
         sure = start.static and stop.static
-        return Pipe(var, start.expr, stop.expr, body, self.source.span(node), notes, tuple(problems), sure, raw)
+        span, loads = self.source.span(node), _loads(bounds)
+        return Pipe(var, start.expr, stop.expr, body, span, notes, tuple(problems), sure, raw, loads)
 
 
 def _targets(target: ast.expr) -> list[str]:
     names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return [n.id for n in names if isinstance(n, ast.Name)]
+
+
+def _loads(numbers: Iterable[Number]) -> tuple[Region, ...]:
+    """What several numbers are read from."""
+    return tuple(dict.fromkeys(load for n in numbers for load in n.loads))
 
 
 def _keyword(node: ast.AST) -> str:

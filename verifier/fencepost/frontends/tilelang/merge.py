@@ -6,60 +6,104 @@ not fill itself, and its writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from fencepost import ir
-from fencepost.frontends.tilelang.regions import spread
+from fencepost.frontends.tilelang.regions import Extents, spread
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Vague
 
-Extents = dict[str, tuple[ir.Expr, ir.Expr]]
-"""Loop variables and their ranges: (start, stop)."""
 
+def merged(
+    nodes: Iterable[Node], extents: Extents, span: ir.Span, sure: bool = True, loads: tuple[Region, ...] = ()
+) -> Node:
+    """One operation that does everything that `nodes` do, for all values of the parallel variables.
 
-def merged(nodes: Iterable[Node], extents: Extents, span: ir.Span) -> Node:
-    """One operation that does everything that `nodes` do, for all values of the parallel variables."""
-    reads: list[Region] = []
-    writes: list[Region] = []
-    names: list[str] = []
-    barrier = False
-    uses: dict[str, None] = {}
-    conditional = tile = False
-    work: list[tuple[Node, bool, Extents]] = [(n, True, extents) for n in nodes]
+    `sure`: each variable takes some value.  `loads` are read before.
+    """
+    work: list[tuple[Node, bool, Extents]] = [(n, sure, extents) for n in nodes]
+    effects = _Effects(others=list(loads))
     while work:
         node, surely, ranges = work.pop(0)
         match node:
             case Op():
-                names.append(node.name)
-                barrier = barrier or node.barrier
-                uses.update(dict.fromkeys(node.uses))
-                tile = tile or node.tile
-                for region in node.reads:
-                    wide = spread(region, ranges)
-                    if not any(w == wide and not _vague(w) for w in writes):
-                        reads.append(wide)
-                for region in node.writes:
-                    wide = spread(region, ranges)
-                    writes.append(wide if surely else Region(wide.tensor, (Vague(),)))
-            case Let(_, value):
-                reads += [spread(r, ranges) for r in value.loads]
+                effects.operation(node, surely, ranges)
+            case Let(name, value):
+                effects.read(value.loads, ranges)
+                effects.lets.add(name)
             case Branch(arms, orelse):
                 conditions = [c for c, _ in arms if c is not None]
-                uses.update(dict.fromkeys(node.uses))
-                conditional = conditional or bool(conditions)
-                reads += [spread(r, ranges) for c in conditions for r in c.loads]
+                effects.conditional = effects.conditional or bool(conditions)
+                for condition in conditions:
+                    effects.read(condition.loads, ranges)
                 inner = [n for _, body in arms for n in body] + list(orelse)
                 work = [(n, surely and not conditions, ranges) for n in inner] + work
             case Loop() | Pipe():
-                inside = {**ranges, node.var: (node.start, node.stop)}
+                effects.read(node.loads, ranges)
+                whole = isinstance(node, Pipe) or node.step == ir.Int(1)
+                inside = {**ranges, node.var: (node.start, node.stop) if whole else None}
                 work = [(n, surely and node.sure, inside) for n in node.body] + work
             case Gap():
                 return node
-    single = set(names)
-    name = single.pop() if len(single) == 1 else "parallel"
-    return Op(
-        name, tuple(dict.fromkeys(reads)), tuple(dict.fromkeys(writes)), span, barrier, tuple(uses), conditional, tile
-    )
+    return effects.result(span)
+
+
+@dataclass(slots=True)
+class _Effects:
+    """What operations do together, so far; `lets` are the scalars that they define."""
+
+    others: list[Region]
+    reads: list[Region] = field(default_factory=list)
+    writes: list[Region] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+    lets: set[str] = field(default_factory=set)
+    barrier: bool = False
+    conditional: bool = False
+    tile: bool = False
+
+    def operation(self, op: Op, surely: bool, ranges: Extents) -> None:
+        self.names.add(op.name)
+        self.barrier = self.barrier or op.barrier
+        self.conditional = self.conditional or op.conditional
+        self.tile = self.tile or op.tile
+        self.reads += self._exposed(op.reads, ranges)
+        self.read(op.others, ranges)
+        targets = [(spread(region, ranges), self._places(region.at, ranges)) for region in op.writes]
+        for wide, at in targets:
+            self.writes.append(replace(wide, at=at) if surely else Region(wide.tensor, (Vague(),), at))
+
+    def read(self, regions: Iterable[Region], ranges: Extents) -> None:
+        """Read something that is no operand."""
+        self.others += self._exposed(regions, ranges)
+
+    def _exposed(self, regions: Iterable[Region], ranges: Extents) -> Iterator[Region]:
+        """Without what is surely written before; elements whose place is read from memory may be others by then."""
+        for region in regions:
+            wide = replace(spread(region, ranges), at=self._places(region.at, ranges))
+            if region.at or _vague(wide) or not any(w == wide for w in self.writes):
+                yield wide
+
+    def _places(self, regions: tuple[Region, ...], ranges: Extents) -> tuple[Region, ...]:
+        return tuple(dict.fromkeys(self._exposed(regions, ranges)))
+
+    def result(self, span: ir.Span) -> Op:
+        """All as one operation."""
+        name = self.names.pop() if len(self.names) == 1 else "parallel"
+        return Op(
+            name,
+            self._kept(self.reads),
+            self._kept(self.writes),
+            span,
+            self.barrier,
+            self.conditional,
+            self.tile,
+            self._kept(self.others),
+        )
+
+    def _kept(self, regions: Iterable[Region]) -> tuple[Region, ...]:
+        """What comes from outside."""
+        kept = (r for r in regions if r.tensor.memory != "value" or r.tensor.name not in self.lets)
+        return tuple(dict.fromkeys(replace(r, at=self._kept(r.at)) if r.at else r for r in kept))
 
 
 def _vague(region: Region) -> bool:
@@ -75,8 +119,10 @@ def simplified(nodes: Iterable[Node], extents: Extents, in_pipe: bool = False) -
     for node in nodes:
         match node:
             case Op():
-                reads = tuple(spread(r, extents) for r in node.reads)
-                result.append(replace(node, reads=reads, writes=tuple(spread(w, extents) for w in node.writes)))
+                reads, writes, others = (
+                    tuple(spread(r, extents) for r in found) for found in (node.reads, node.writes, node.others)
+                )
+                result.append(replace(node, reads=reads, writes=writes, others=others))
             case Branch():
                 arms = tuple((c, simplified(body, extents, in_pipe)) for c, body in node.arms)
                 result.append(replace(node, arms=arms, orelse=simplified(node.orelse, extents, in_pipe)))
@@ -84,7 +130,7 @@ def simplified(nodes: Iterable[Node], extents: Extents, in_pipe: bool = False) -
                 if not _holds_pipe(node.body):
                     result.append(merged((node,), extents, node.span))
                 else:
-                    inside = {**extents, node.var: (node.start, node.stop)}
+                    inside = {**extents, node.var: (node.start, node.stop) if node.step == ir.Int(1) else None}
                     result.append(replace(node, body=simplified(node.body, inside, in_pipe)))
             case Pipe():
                 result.append(replace(node, body=simplified(node.body, {}, True)))

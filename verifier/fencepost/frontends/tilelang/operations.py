@@ -144,7 +144,6 @@ TENSOR_TYPES = frozenset(
 SAME_VALUE = frozenset(
     {
         "cast", "Cast", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "Int32",
-        "let",
     }
 )  # fmt: skip
 """Calls that return their last argument as an integer."""

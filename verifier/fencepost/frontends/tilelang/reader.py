@@ -117,7 +117,7 @@ class _Reader:
         while unique in names:
             n += 1
             unique = f"{name}_{n}"
-        result = kernel(unique, nodes, evaluator.symbols, self.source.header(found.node))
+        result = kernel(unique, nodes, evaluator.symbols, self.source.header(found.node), lowering.assume)
         return result, self._assumed(result, lowering)
 
     @staticmethod

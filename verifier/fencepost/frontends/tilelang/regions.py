@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.values import Dim, Full, Part, Place, Region, Vague
 
 
-def dimension(low: ir.Expr, high: ir.Expr | None, size: ir.Expr | None, variables: Iterable[str] = ()) -> Dim:
+def dimension(low: ir.Expr, high: ir.Expr | None, size: ir.Expr | None) -> Dim:
     """The slice from `low` to `high` of a dimension with `size` elements (None: not known)."""
     if low == ir.Int(0) and (high is None or high == size):
         return Full()
+    if high is None:
+        return Vague()
     if isinstance(low, ir.Int) and isinstance(high, ir.Int):
         return Part(low.value, high.value)
-    return Place(low)
+    return Place(low, high)
 
 
 def index_dim(index: ir.Expr | None, size: ir.Expr | None) -> Dim:
@@ -28,10 +31,17 @@ def index_dim(index: ir.Expr | None, size: ir.Expr | None) -> Dim:
     return Place(index)
 
 
-def spread(region: Region, extents: dict[str, tuple[ir.Expr, ir.Expr]]) -> Region:
-    """All elements that a region names while some variables run over their ranges; values are (start, stop)."""
-    if region.dims is None or not extents:
+Extents = dict[str, tuple[ir.Expr, ir.Expr] | None]
+"""Loop variables and their ranges: (start, stop); None where they leave some numbers out."""
+
+
+def spread(region: Region, extents: Extents) -> Region:
+    """All elements that a region names while some variables run over their ranges."""
+    if not extents:
         return region
+    at = tuple(dict.fromkeys(spread(r, extents) for r in region.at))
+    if region.dims is None:
+        return replace(region, at=at)
     shape: Sequence[ir.Expr | None] = region.tensor.shape or ()
     dims: list[Dim] = []
     used: set[str] = set()
@@ -40,18 +50,20 @@ def spread(region: Region, extents: dict[str, tuple[ir.Expr, ir.Expr]]) -> Regio
         names = _mentioned(dim) & extents.keys()
         if not isinstance(dim, Place) or not names:
             dims.append(dim)
-        elif isinstance(dim.start, ir.Name) and dim.start.id not in used:
-            used.add(dim.start.id)
-            start, stop = extents[dim.start.id]
-            dims.append(dimension(start, stop, size))
-            if isinstance(dims[-1], Place):
-                dims[-1] = Vague()
-        else:
+            continue
+        start = dim.start
+        extent = extents[start.id] if isinstance(start, ir.Name) and start.id in extents else None
+        if not isinstance(start, ir.Name) or extent is None or dim.stop is not None or start.id in used:
             dims.append(Vague())
-    return Region(region.tensor, tuple(dims))
+            continue
+        used.add(start.id)
+        found = dimension(*extent, size)
+        dims.append(Vague() if isinstance(found, Place) else found)
+    return replace(region, dims=tuple(dims), at=at)
 
 
 def _mentioned(dim: Dim) -> set[str]:
     if not isinstance(dim, Place):
         return set()
-    return {n.id for n in ir.walk(dim.start) if isinstance(n, ir.Name)}
+    ends = (dim.start,) if dim.stop is None else (dim.start, dim.stop)
+    return {n.id for end in ends for n in ir.walk(end) if isinstance(n, ir.Name)}

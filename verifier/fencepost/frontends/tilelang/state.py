@@ -7,11 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from fencepost import ir
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.tilelang.expressions import Evaluator
 from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
-from fencepost.frontends.tilelang.values import Function, Gap, Node, Number, Op, Plain, Region, Tensor, Value
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Value
 
 _LOOKING = frozenset(
     {"len", "isinstance", "type", "str", "repr", "id", "getattr", "hasattr", "print", "tuple", "list", "dict"}
@@ -26,8 +25,7 @@ class State(ABC):
     """`evaluator` holds the scope; `assumed` collects what was taken for granted.
 
     `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
-    `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline;
-    `lets` are the scalars that have names of their own.
+    `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline.
 
     `choices` counts the branches and loops around the statement at hand, within the function that is put in place;
     `returned`: that function has ended; `result` is what it gave.  `left` is the
@@ -42,7 +40,6 @@ class State(ABC):
     names: set[str] = field(default_factory=set)
     defaults: dict[str, int] = field(default_factory=dict)
     in_pipeline: bool = False
-    lets: set[str] = field(default_factory=set)
     choices: int = 0
     returned: bool = False
     result: Value = field(default_factory=lambda: Plain(None))
@@ -120,15 +117,6 @@ class State(ABC):
     def line(self, node: ast.AST) -> int:
         return self.source.span(node).line
 
-    def mentioned(self, node: ast.AST) -> tuple[str, ...]:
-        """The named scalars in a stretch of text."""
-        found: dict[str, None] = {}
-        for name in (n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
-            value = self.scope.get(name)
-            if isinstance(value, Number):
-                found.update((n.id, None) for n in ir.walk(value.expr) if isinstance(n, ir.Name) and n.id in self.lets)
-        return tuple(found)
-
     def assume(self, text: str) -> None:
         self.assumed[text] = None
 
@@ -143,8 +131,8 @@ class State(ABC):
 
     def operation(self, node: ast.AST, name: str, values: tuple[ast.expr, ...], writes: tuple[Region, ...]) -> Op:
         """An operation that computes from some values."""
-        reads = [load for v in values for load in self.evaluator.number(v).loads]
-        return Op(name, tuple(dict.fromkeys(reads)), writes, self.source.span(node))
+        found = (load for v in values for load in self.evaluator.number(v).loads)
+        return Op(name, tuple(dict.fromkeys(found)), writes, self.source.span(node))
 
 
 def argument_of(call: ast.Call, position: int | None, keyword: str | None) -> ast.expr | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from fencepost import ir
 
-Memory: TypeAlias = Literal["global", "shared", "fragment", "barrier"]
+Memory: TypeAlias = Literal["global", "shared", "fragment", "barrier", "value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One index, or a stretch that begins there: the same expression means the same elements."""
+    """One index, or (`stop` is given) the stretch from `start` to before `stop`: equal expressions, equal elements."""
 
     start: ir.Expr
+    stop: ir.Expr | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,10 @@ Dim: TypeAlias = Full | Part | Place | Vague
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A buffer or a parameter.  `shape` is None where it is not known; `scalar`: made by `alloc_var`."""
+    """A buffer or a parameter.  `shape` is None where it is not known; `scalar`: made by `alloc_var`.
+
+    In the memory "value" is what a `Let` defines: a scalar that never changes.
+    """
 
     name: str
     memory: Memory
@@ -51,10 +56,16 @@ class Tensor:
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Elements of a tensor; `dims` is None for all of them."""
+    """Elements of a tensor; `dims` is None for all of them.
+
+    `at` are the elements that are read to know which ones are meant, as in `x[table[i]]`.  `element`: one that is named
+    by indices alone.
+    """
 
     tensor: Tensor
     dims: tuple[Dim, ...] | None = None
+    at: tuple[Region, ...] = ()
+    element: bool = field(default=False, compare=False)
 
     @property
     def whole(self) -> bool:
@@ -91,9 +102,10 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of several things; which one is not known."""
+    """One of several things; which one is not known, but read from `loads`."""
 
     items: tuple[Value, ...]
+    loads: tuple[Region, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +124,18 @@ class Opaque:
     text: str = ""
 
 
+def deep(regions: Iterable[Region]) -> tuple[Region, ...]:
+    """Some regions, and all that is read to know which elements are meant."""
+    found: dict[Region, None] = {}
+    stack = list(regions)[::-1]
+    while stack:
+        region = stack.pop()
+        if region not in found:
+            found[region] = None
+            stack += region.at[::-1]
+    return tuple(found)
+
+
 Value: TypeAlias = Tensor | Region | Number | Plain | Several | Either | Function | Opaque
 
 
@@ -122,8 +146,9 @@ Value: TypeAlias = Tensor | Region | Number | Plain | Several | Either | Functio
 class Op:
     """One operation on regions.
 
-    `barrier`: synchronises and does nothing else.  `uses`: named scalars in its text.  `conditional`: has a branch.
-    `tile`: an operation on tiles, of which the compiler takes the targets to be read as well.
+    `reads` and `writes` are its operands.  `others` are elements that it reads besides: to know how often to run, and
+    the like.  `barrier`: synchronises and does nothing else.  `conditional`: has a branch.  `tile`: an operation on
+    tiles, of which the compiler takes the targets to be read as well.
     """
 
     name: str
@@ -131,19 +156,30 @@ class Op:
     writes: tuple[Region, ...]
     span: ir.Span
     barrier: bool = False
-    uses: tuple[str, ...] = ()
     conditional: bool = False
     tile: bool = False
+    others: tuple[Region, ...] = ()
+
+    @property
+    def besides(self) -> tuple[Region, ...]:
+        """All that is read but the operands, what their subscripts read included."""
+        subscripts = (r for region in (*self.reads, *self.writes) for r in region.at)
+        return deep((*self.others, *subscripts))
 
 
 @dataclass(frozen=True, slots=True)
 class Let:
-    """A scalar with a name of its own in a pipelined loop; `uses` are other such scalars in its text."""
+    """A scalar with a name of its own; `variables` are the loop variables around it."""
 
     name: str
     value: Number
     span: ir.Span
-    uses: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+
+    @property
+    def region(self) -> Region:
+        """What reads it."""
+        return Region(Tensor(self.name, "value"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +189,11 @@ class Branch:
     arms: tuple[tuple[Number | None, tuple[Node, ...]], ...]
     orelse: tuple[Node, ...]
     span: ir.Span
-    uses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A counted loop; `sure`: it runs at least once, as far as the text tells."""
+    """A counted loop; `sure`: it runs at least once, as far as the text tells.  Its bounds are read from `loads`."""
 
     var: str
     start: ir.Expr
@@ -167,13 +202,15 @@ class Loop:
     body: tuple[Node, ...]
     span: ir.Span
     sure: bool = True
+    loads: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Pipe:
     """A pipelined loop.
 
-    `problems` say which annotations could not be read.  `raw`: the annotations are those of the pass itself.
+    `problems` say which annotations could not be read.  `raw`: the annotations are those of the pass itself.  The
+    bounds are read from `loads`.
     """
 
     var: str
@@ -185,6 +222,7 @@ class Pipe:
     problems: tuple[str, ...] = ()
     sure: bool = True
     raw: bool = False
+    loads: tuple[Region, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
