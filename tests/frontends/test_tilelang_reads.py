@@ -250,4 +250,4 @@ def test_subscripts_and_commit_groups() -> None:
 def test_as_kernel_ir() -> None:
     body = _loop(FILL, "if k >= 0:\n    s = cnt[0]\n    T.copy(A[s, 0], a)", "T.copy(a, B[0, 0])", notes="num_stages=0")
     lines = [line.strip() for line in print_kernel(_kernel(body)).splitlines()]
-    assert "buffer s in Vec" in lines and "store s <- cnt part 0 of 2 @ S" in lines and "tile_copy a <- A, s @ S" in lines
+    assert {"buffer s in Vec", "store s <- cnt part 0 of 2 @ S", "tile_copy a <- A, s @ S"} <= set(lines)
