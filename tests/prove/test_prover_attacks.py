@@ -9,9 +9,11 @@ import pytest
 from fencepost.engine import check_kernel
 from fencepost.findings import Row, Verdict
 from fencepost.model.executor import run
+from fencepost.model.functions import FunctionTable
 from fencepost.model.program import compile_kernel
 from fencepost.options import CheckOptions
 from fencepost.prove import closed_form
+from fencepost.prove.certificate import NotCertified, certify
 from fencepost.prove.explore import explore
 from fencepost.prover import prepared
 from fencepost.reading import parse
@@ -272,3 +274,85 @@ def test_values_that_nobody_finds_leave_the_rows_open() -> None:
         parse(RACE.format(facts="assume n * n * n == m * m + 2\n    assume n > 10000")), CheckOptions(timeout=3)
     )
     assert report.verdict in (Verdict.UNKNOWN, Verdict.VACUOUS)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "assume n * n == 2",
+        "assume m >= 1\n    assume n >= 1\n    assume n // m > n",
+        "assume n * n == 3\n    assume m > 4",
+    ],
+)
+def test_products_that_have_no_such_value(facts: str) -> None:
+    """The solver takes a product of unknowns for any function; its word for it is not enough."""
+    report = check_kernel(parse(RACE.format(facts=facts)), CheckOptions(timeout=10))
+    assert report.verdict in (Verdict.UNKNOWN, Verdict.VACUOUS)
+    with pytest.raises(NotCertified):
+        certify(parse(RACE.format(facts=facts).replace("load x", "use x").replace("MTE2", "V")))
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("    buffer acc in Acc\n    section cube:\n        matmul acc <- a, b @ M phase = STPhase.Final\n", "804"),
+        (
+            "    target a3\n    buffer acc in Acc\n    section cube:\n        matmul acc <- a, b @ M phase = Final\n",
+            "805",
+        ),
+        ("    fifo ring: cube -> vector, slots = 5\n    section cube:\n        barrier M\n", "706"),
+    ],
+)
+def test_faults_of_the_text_need_no_run(text: str, code: str) -> None:
+    """None of the values that are tried satisfies the assume."""
+    report = check_kernel(parse(f"kernel k():\n    assume f(0) >= 7777\n{text}"), CheckOptions(timeout=10))
+    assert code in {f.code for f in report.findings}
+    assert report.verdict is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("name", ["trips", "stale", "count"])
+def test_functions_may_have_any_name(name: str) -> None:
+    text = f"""\
+kernel k(n, m):
+    assume n >= 0
+    assume m >= 0
+    section cube:
+        if g(0) >= 7777:
+            for t in range(m, n):
+                wait_cross_core 1 @ FIX
+                set_cross_core 0 @ FIX
+    section vector:
+        if g(0) >= 7777:
+            for t in range({name}(m, n, 1)):
+                set_cross_core 1 @ V
+                wait_cross_core 0 @ V
+"""
+    functions = {("g", (0,)): 7777, (name, (0, 2, 1)): 0}
+    assert run(parse(text), {"n": 2, "m": 0}, FunctionTable(functions)).blocked
+    assert check_kernel(parse(text), CheckOptions(timeout=5)).verdict is Verdict.UNKNOWN
+
+
+def test_a_flag_whose_uses_do_not_alternate_orders_nothing() -> None:
+    """Final twice before it is read: at n = 1, f(0) = 391, two signals of flag 0 may be pending."""
+    text = """\
+kernel k(n):
+    assume n >= 0
+    buffer acc in Acc
+    section cube:
+        for t in range(n):
+            sync_src 0: FIX -> M
+            if f(t) == 391:
+                matmul acc <- a, b @ M phase = Final
+            sync_dst 0: FIX -> M
+            matmul acc <- a, b @ M phase = Final
+            store C <- acc @ FIX phase = Final
+            sync_src 0: FIX -> M
+            if f(t) == 391:
+                store C <- acc @ FIX phase = Final
+            sync_dst 0: FIX -> M
+            sync_src 1: M -> FIX
+            sync_dst 1: M -> FIX
+"""
+    assert run(parse(text), {"n": 1}, FunctionTable({("f", (0,)): 391})).overflows
+    report = check_kernel(parse(text), CheckOptions(timeout=5))
+    assert next(c for c in report.checks if c.row is Row.COUNTS).verdict is not Verdict.PROVED
