@@ -1,7 +1,9 @@
 """Random `pipelined` loops as kernel IR text, and what they compute, by an interpreter of their own.
 
     python tests/pipeline/random_texts.py --seed 1 --count 2000
+    python tests/pipeline/random_texts.py --seed 1 --count 2000 --scalars
 
+The second form takes the loops and the interpreter of `random_scalars`.
 The interpreter takes the syntax tree, stage, order and the number of versions of each buffer; it shares no code with
 the checker's own executor.  What is proved must compute what the serial loop computes for 0 to 8 trips; witnesses
 must differ at their trip count and at none below.  The exit status is 1 if not.
@@ -16,8 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
-for _folder in ("verifier", "rules"):
+for _folder in ("verifier", "rules", "tests/pipeline"):
     sys.path.insert(0, str(Path(__file__).parents[2] / _folder))
+
+import random_scalars  # noqa: E402
 
 from fencepost import ir  # noqa: E402
 from fencepost.findings import Severity, Verdict  # noqa: E402
@@ -241,9 +245,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--count", type=int, default=2000, help="random loops")
+    parser.add_argument("--scalars", action="store_true", help="loops that compute with scalars and binds")
     args = parser.parse_args()
     verdicts: Counter[str] = Counter()
-    found = list(problems(range(args.seed, args.seed + args.count), verdicts))
+    seeds = range(args.seed, args.seed + args.count)
+    if args.scalars:
+        results = list(random_scalars.problems(seeds))
+        verdicts.update(verdict for verdict, _ in results)
+        found = [problem for _, problem in results if problem]
+    else:
+        found = list(problems(seeds, verdicts))
     print("\n".join([*found, ", ".join(f"{count} {word}" for word, count in verdicts.most_common())]))
     return bool(found)
 

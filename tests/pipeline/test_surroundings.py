@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
 import fencepost
 from fencepost.findings import KernelReport, Row, Verdict
+from fencepost.pipeline.check import check_pipeline, pipelines
+from fencepost.reading import parse
 
 AROUND = """\
 kernel k(n):
@@ -90,3 +94,141 @@ def test_two_binds_need_not_find_the_same_value(between: str) -> None:
     kernel = report(BINDS.format(between=between))
     row = next(c for c in kernel.checks if c.row is Row.SLOT_MAPPING)
     assert row.verdict is not Verdict.PROVED
+
+
+LOOP = """
+for k in pipelined(0, n, stage = (0, 1), order = (0, 1)):
+    load x <- A @ MTE2 at (t, k)
+    use O <- x, O @ MTE2
+"""
+
+REPEATED = """
+kernel t(m, n):
+    assume m >= 0
+    assume n >= 0
+    buffer A in GM
+    buffer P in GM
+    buffer O in GM
+    buffer x in Mat
+    buffer y in Mat
+    section cube:
+        fill x <- zero @ MTE2
+        fill O <- zero @ MTE2
+        c = 0
+        for t in range(m):
+{round}
+{after}
+"""
+
+STORE, FILL = "store P <- x @ MTE2", "fill x <- zero @ MTE2"
+
+
+def repeated(round_: str, after: str = "pass") -> tuple[Verdict, list[str]]:
+    text = REPEATED.format(round=indent(round_.strip(), " " * 12), after=indent(after, " " * 8))
+    kernel = parse(text)
+    found = check_pipeline(pipelines(kernel)[0], kernel)
+    return found.verdict, [f.code for f in found.faults]
+
+
+@pytest.mark.parametrize(
+    ("round_", "after", "right"),
+    [
+        (f"{LOOP}{FILL}", STORE, True),
+        (f"{LOOP}if f(t) == 1:\n    break\n{FILL}", STORE, False),
+        (f"{LOOP}if f(t) == 1:\n    continue\n{FILL}", STORE, False),
+        (f"{LOOP}{FILL}\nif f(t) == 1:\n    break", STORE, True),
+        (f"{LOOP}if f(t) == 1:\n    {FILL}\n    break\nelse:\n    {FILL}", STORE, True),
+        (f"{LOOP}if f(t) == 1:\n    if f(n) == 1:\n        break\n    {FILL}\nelse:\n    {FILL}", STORE, False),
+        (f"{LOOP}for j in range(3):\n    if j == f(t):\n        break\n{FILL}", STORE, True),
+        (f"{LOOP}for j in range(3):\n    {FILL}\n    break", STORE, False),
+        (f"if t > 0:\n    {STORE}\n{LOOP}if f(t) == 1:\n    continue\n{FILL}", "pass", False),
+        (f"if t > 0:\n    {STORE}\n{LOOP}if f(t) == 1:\n    break\n{FILL}", "pass", True),
+        (f"if t > 0:\n    {STORE}\n{LOOP}{FILL}\nif f(t) == 1:\n    continue", "pass", True),
+        (f"if f(t) == 1:\n    break\n{LOOP}{FILL}", STORE, True),
+        (f"if f(t) == 1:\n    continue\n{LOOP}", STORE, False),
+        (f"{LOOP}break\n{STORE}", "pass", True),
+        (f"{LOOP}if f(t) == 1:\n    break\nelse:\n    continue\n{STORE}", FILL, True),
+    ],
+)
+def test_jumps_skip_what_stands_behind_them(round_: str, after: str, right: bool) -> None:
+    assert repeated(round_, after) == ((Verdict.PROVED, []) if right else (Verdict.REFUTED, ["925"]))
+
+
+INNER = indent(LOOP.strip(), "    ")
+
+
+@pytest.mark.parametrize(
+    ("round_", "right"),
+    [
+        (f"if f(t) == 1:\n{INNER}\nelse:\n    pass", True),
+        (f"if f(t) == 1:\n{INNER}\nelse:\n    {STORE}", False),
+        (f"if f(t) == 1:\n    {STORE}\nelse:\n{INNER}", False),
+        (f"if f(t) == 1:\n{INNER}\n    {FILL}\nelse:\n    {STORE}", True),
+        (f"if f(t) == 1:\n    {STORE}\n{INNER}", False),
+        (f"if f(t) == 1:\n    {FILL}\n    {STORE}\n{INNER}", True),
+        (f"if t == 0:\n    {STORE}\nelif f(t) == 1:\n{INNER}", False),
+        (f"for u in range(2):\n    if u == 0:\n        {STORE}\n    else:\n{indent(INNER, '    ')}", False),
+        (f"for u in range(2):\n    {STORE}\n{INNER}", False),
+        (f"{STORE}\nfor u in range(2):\n{INNER}", False),
+        (f"{FILL}\nfor u in range(2):\n{INNER}", True),
+    ],
+)
+def test_what_another_round_reads_is_seen(round_: str, right: bool) -> None:
+    assert repeated(round_) == ((Verdict.PROVED, []) if right else (Verdict.REFUTED, ["925"]))
+
+
+COUNT = """
+for k in pipelined(0, n, stage = (1, 0), order = (0, 1)):
+    c = k
+    c = k + 100
+"""
+COUNTED = indent(COUNT.strip(), "    ")
+
+
+@pytest.mark.parametrize(
+    ("round_", "right"),
+    [
+        (COUNT, True),
+        (f"if c == 0:\n{COUNTED}", False),
+        (f"if n == 5:\n    pass\nelif c == 0:\n{COUNTED}", False),
+        (f"if c == 0:\n    pass\nelse:\n{COUNTED}", False),
+        (f"for u in range(c, 3):\n{COUNTED}", False),
+        (f"c = 3\nfor u in range(c):\n{COUNTED}", True),
+        (f"c = 3\nif c == 3:\n{COUNTED}", True),
+        (f"for u in range(2):\n    c = 3\n    if c == 3:\n{indent(COUNTED, '    ')}", True),
+        (f"if c == 3:\n    break\n{COUNT}", False),
+    ],
+)
+def test_conditions_and_bounds_around_the_loop_are_read_again(round_: str, right: bool) -> None:
+    """Where trip counts depend on what the loop computes, nothing is decided."""
+    verdict, codes = repeated(round_)
+    assert (verdict is Verdict.PROVED) is right
+    assert codes in ([], ["920"])
+
+
+def test_part_of_a_buffer_is_no_fill() -> None:
+    assert repeated(f"{LOOP}fill x part 0 of 2 <- zero @ MTE2", STORE) == (Verdict.REFUTED, ["925"])
+
+
+def test_few_trips_where_the_trip_count_is_not_known() -> None:
+    """The trip count depends on a scalar: the loop is judged without it."""
+    body = "for k in pipelined(0, n, stage = (0, 1, 2), order = (0, 1, 2)):\n    "
+    body += "load x <- A @ MTE2 at (k)\n    move y <- x @ MTE2\n    use P <- y @ MTE2 at (k)"
+    assert repeated(f"if c == 0:\n{indent(body, '    ')}\nc = f(t)")[0] is Verdict.PROVED
+
+
+@pytest.mark.parametrize("cells", [50, 100, 1001])
+def test_an_array_that_is_read_behind_the_loop(cells: int) -> None:
+    text = f"""\
+kernel t(n):
+    assume 0 <= n <= {cells}
+    buffer s[{cells}] in Vec
+    section vector:
+        for k in pipelined(0, n, stage = (0, 1), order = (0, 1)):
+            load s[k] <- A @ MTE2 at (k)
+            store C <- s[k] @ MTE3 at (k)
+        store D <- s[3] @ MTE3
+"""
+    kernel = parse(text)
+    found = check_pipeline(pipelines(kernel)[0], kernel)
+    assert found.verdict is (Verdict.REFUTED if cells < 1000 else Verdict.UNKNOWN)

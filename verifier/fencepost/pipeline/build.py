@@ -21,6 +21,8 @@ from fencepost.pipeline.surroundings import Surroundings, read_by, written_by
 _MAX_UNROLLED = 64
 _MAX_NESTING = 40
 _MAX_CELLS = 64
+_MAX_AFTER = 1000
+"""Cells of a buffer that are looked at one by one after the loop."""
 _MAX_STEPS = 400
 _CONSTANT_OPS = frozenset({"fill", "clear"})
 _COPY_OPS = frozenset({"copy", "load", "move"})
@@ -179,7 +181,7 @@ class _Builder:
                 case ir.DataOp():
                     self._operation(stmt, place, raw)
                 case ir.Assign(name, value):
-                    self._add((value,), [Raw(name, None, None)], place, raw)
+                    self._add((value,), [Raw(name, None, None)], place, raw, constant=place.scope.fixed(value))
                 case ir.If(branches, orelse):
                     self._branches(branches, orelse, place, raw)
                 case ir.For() | ir.Pipelined():
@@ -370,7 +372,10 @@ class _Builder:
         if whole and (cells is None or cells > _MAX_CELLS or not forms):
             return Shape(1, flat=True)
         if any(f is not None and f.sequence.gain for f in forms) and not whole:
-            cells = None
+            if not self._is_local(name) or not (name in self.around.read or self.around.repeated):
+                cells = None
+            elif cells is None or cells > _MAX_AFTER:
+                return Shape(1, flat=True)
         return Shape(cells, same=same)
 
     @staticmethod

@@ -90,7 +90,8 @@ def _certain(result: PipelineResult) -> PipelineResult:
     if len(kept) == len(result.faults):
         return result
     doubtful = next(f for f in result.faults if f not in kept)
-    reason = f"FP{doubtful.code} is possible, but which cells of {sorted(rough)[0]} are used is not known"
+    assert doubtful.cause is not None
+    reason = f"FP{doubtful.code} is possible, but which cells of {doubtful.cause.buffer} are used is not known"
     verdict = Verdict.UNKNOWN if all(f.severity.value != "error" for f in kept) else result.verdict
     unknown = (*result.unknown, Undecided(Row.PIPELINE, reason, doubtful.spans[0]))
     return replace(result, faults=kept, verdict=verdict, unknown=unknown, evidence=reason)

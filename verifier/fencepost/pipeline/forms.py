@@ -224,9 +224,7 @@ class Scope:
     def _fixed(self, expr: ir.Expr) -> Form | None:
         """An expression that is the same in all iterations, as a remainder."""
         text = self.text(expr)
-        if any(isinstance(n, ir.Name) and n.id == ITERATION for n in ir.walk(text)):
-            return None
-        return Form(Sequence.constant(0), ((text, 1),))
+        return None if _varies(text) else Form(Sequence.constant(0), ((text, 1),))
 
     # ------------------------------------------------------------------------------------------------ as expressions
 
@@ -304,6 +302,10 @@ class Scope:
                 _limit(text)
                 self._texts[name] = text
         return self._texts[name]
+
+    def fixed(self, expr: ir.Expr) -> bool:
+        """Whether the value is surely the same in all iterations."""
+        return not self.computed(expr) and not _varies(self.text(expr))
 
     def computed(self, expr: ir.Expr) -> bool:
         """Whether the value depends on something that the body computes, or that nobody could read (`somewhere`)."""
@@ -396,6 +398,10 @@ class Scope:
             return None
         offset = difference.sequence.values[0] - c * trips.sequence.values[0]
         return Sequence.linear(c, c + offset)
+
+
+def _varies(text: ir.Expr) -> bool:
+    return any(isinstance(n, ir.Name) and n.id == ITERATION for n in ir.walk(text))
 
 
 def _name_of(node: ir.Name | ir.Item | ir.Call | ir.Field) -> str:

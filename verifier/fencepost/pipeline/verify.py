@@ -13,7 +13,7 @@ from fencepost.pipeline.model import Loop
 from fencepost.pipeline.order import repeats
 from fencepost.pipeline.result import PipelineFault, PipelineResult
 from fencepost.pipeline.schedule import Plan
-from fencepost.pipeline.trips import ANY_TRIPS, Trips
+from fencepost.pipeline.trips import ANY_TRIPS, Trips, Unclear
 from fencepost.pipeline.values import Source, instance_of
 
 
@@ -143,7 +143,7 @@ def _static(plan: Plan, known: set[str], trips: Trips) -> Iterator[PipelineFault
             "a barrier may be reused before its wait"
         )
         yield PipelineFault("930", message, (plan.loop.span,), severity=Severity.WARNING)
-    if "926" not in known and any(trips.setting(n) is not None for n in range(1, plan.last_stage)):
+    if "926" not in known and _few_trips(plan, trips):
         for slot in repeats(plan)[:1]:
             text = plan.statement(slot)
             message = (
@@ -151,6 +151,14 @@ def _static(plan: Plan, known: set[str], trips: Trips) -> Iterator[PipelineFault
                 f"{plan.last_stage} trips; it changes no value"
             )
             yield PipelineFault("926", message, (text.span,), (text.label,), severity=Severity.NOTE)
+
+
+def _few_trips(plan: Plan, trips: Trips) -> bool:
+    """Whether the loop surely has, for some parameters, fewer trips than its last stage, but at least one."""
+    try:
+        return any(trips.setting(n) is not None for n in range(1, plan.last_stage))
+    except Unclear:
+        return False
 
 
 def _out_of_scope(plan: Plan) -> Iterator[PipelineFault]:
