@@ -12,7 +12,7 @@ import math
 from fencepost import ir
 from fencepost.findings import InputError
 from fencepost.frontends.pypto_pro.assemble import Lowered, lower_kernel
-from fencepost.frontends.pypto_pro.environment import Budget
+from fencepost.frontends.pypto_pro.interpreter import Budget
 from fencepost.frontends.pypto_pro.kernels import FoundKernel, find_kernels
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.values import Class, DType, Value

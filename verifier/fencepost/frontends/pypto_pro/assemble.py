@@ -10,7 +10,7 @@ from typing import Literal, cast
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro.context import Context, Core, Parameter, TooLarge
-from fencepost.frontends.pypto_pro.environment import Budget, ConstantInterpreter
+from fencepost.frontends.pypto_pro.interpreter import Budget, ConstantInterpreter
 from fencepost.frontends.pypto_pro.kernels import UNREADABLE, FoundKernel, argument_values, prefer_names
 from fencepost.frontends.pypto_pro.keys import tiling_keys
 from fencepost.frontends.pypto_pro.lowering import Lowering, read_core

@@ -6,9 +6,9 @@ import ast
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic, expressions
+from fencepost.frontends.pypto_pro.arguments import bind_arguments
 from fencepost.frontends.pypto_pro.context import TensorAccess
 from fencepost.frontends.pypto_pro.dataops import DataOperations, holds_tiles
-from fencepost.frontends.pypto_pro.environment import bind_arguments
 from fencepost.frontends.pypto_pro.operations import Role
 from fencepost.frontends.pypto_pro.tiles import Footprint, width_of
 from fencepost.frontends.pypto_pro.values import (

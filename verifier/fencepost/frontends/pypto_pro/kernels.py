@@ -12,16 +12,12 @@ from dataclasses import dataclass
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.arguments import bind_arguments
+from fencepost.frontends.pypto_pro.choices import one_of
 from fencepost.frontends.pypto_pro.context import Context
-from fencepost.frontends.pypto_pro.environment import (
-    Budget,
-    ConstantInterpreter,
-    Environment,
-    Leaving,
-    bind_arguments,
-    one_of,
-)
+from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
+from fencepost.frontends.pypto_pro.interpreter import Budget, ConstantInterpreter, Leaving
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.values import (
     Class,

@@ -6,7 +6,7 @@ import ast
 import operator
 from collections.abc import Callable
 
-from fencepost.frontends.pypto_pro.environment import ConstantInterpreter
+from fencepost.frontends.pypto_pro.interpreter import ConstantInterpreter
 from fencepost.frontends.pypto_pro.values import Class, Decorated, OneOf, Unknown, Value
 
 _REFUSED: dict[type[ast.cmpop], Callable[[int, int], bool]] = {

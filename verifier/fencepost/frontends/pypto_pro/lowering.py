@@ -11,17 +11,13 @@ from dataclasses import dataclass
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic, expressions
+from fencepost.frontends.pypto_pro.arguments import bind_arguments, defaults
+from fencepost.frontends.pypto_pro.choices import unpack
 from fencepost.frontends.pypto_pro.context import Context, Core, Restart
-from fencepost.frontends.pypto_pro.environment import (
-    Budget,
-    Environment,
-    bind_arguments,
-    call_constant,
-    defaults,
-    imports,
-    unpack,
-)
+from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
+from fencepost.frontends.pypto_pro.imports import imports
+from fencepost.frontends.pypto_pro.interpreter import Budget, call_constant
 from fencepost.frontends.pypto_pro.loops import Exit, Loops
 from fencepost.frontends.pypto_pro.reading import Frame, Names, Valid
 from fencepost.frontends.pypto_pro.values import (

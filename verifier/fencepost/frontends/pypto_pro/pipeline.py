@@ -17,9 +17,10 @@ from dataclasses import replace
 from fencepost import ir
 from fencepost.frontends.pypto_pro import syntax
 from fencepost.frontends.pypto_pro.context import Core
-from fencepost.frontends.pypto_pro.environment import Budget, Environment
+from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.pypto_pro.handovers import Handover, plan
+from fencepost.frontends.pypto_pro.interpreter import Budget
 from fencepost.frontends.pypto_pro.kernels import FoundKernel
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.stages import Facts, Stage, StageFinder, probe, section_core

@@ -12,9 +12,10 @@ from itertools import pairwise
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro.context import Context, Core
-from fencepost.frontends.pypto_pro.environment import Budget, Environment
+from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.pypto_pro.handovers import Crossing, StageAccess, Way
+from fencepost.frontends.pypto_pro.interpreter import Budget
 from fencepost.frontends.pypto_pro.kernels import FoundKernel, argument_values
 from fencepost.frontends.pypto_pro.lowering import Lowering, read_core
 from fencepost.frontends.pypto_pro.simplify import statements

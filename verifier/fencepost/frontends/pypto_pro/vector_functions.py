@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import gcd
 from typing import Literal
 
-from fencepost.frontends.pypto_pro.environment import bind_arguments
+from fencepost.frontends.pypto_pro.arguments import bind_arguments
 from fencepost.frontends.pypto_pro.tiles import Footprint
 from fencepost.frontends.pypto_pro.values import Choice, Function, Group, Module, Tile, Unreadable, Value
 

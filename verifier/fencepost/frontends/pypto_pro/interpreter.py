@@ -1,0 +1,386 @@
+"""What does host code compute at compile time?
+
+Statements are executed one by one over compile-time values; nothing is imported and no user code runs.  What the
+interpreter cannot know becomes `Unknown`.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from fencepost import ir
+from fencepost.frontends.pypto_pro import arithmetic
+from fencepost.frontends.pypto_pro.arguments import bind_arguments, defaults
+from fencepost.frontends.pypto_pro.changes import MAX_DEPTH, READING, Changes, root_name
+from fencepost.frontends.pypto_pro.choices import named, same, union, unpack
+from fencepost.frontends.pypto_pro.environment import Environment, mutable_parts
+from fencepost.frontends.pypto_pro.evaluate import Evaluator, bound_names
+from fencepost.frontends.pypto_pro.imports import imports
+from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.pypto_pro.values import (
+    Class,
+    Decorated,
+    Function,
+    Method,
+    Module,
+    OneOf,
+    Scalar,
+    Unknown,
+    Unreadable,
+    Value,
+)
+
+_MAX_STEPS = 50_000
+
+
+class Leaving(Exception):
+    """Host code leaves the block that is being executed."""
+
+
+class _Return(Leaving):
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class _Break(Leaving):
+    pass
+
+
+class _Continue(Leaving):
+    pass
+
+
+@dataclass(slots=True)
+class Budget:
+    """Steps left for one file: constant evaluation always ends."""
+
+    steps: int = _MAX_STEPS
+    depth: int = 0
+
+
+class ConstantInterpreter(Evaluator):
+    """Executes statements of host code over compile-time values."""
+
+    def __init__(self, source: Source, environment: Environment, budget: Budget) -> None:
+        super().__init__(source)
+        self.environment = environment
+        self.budget = budget
+
+    # ---------------------------------------------------------------------------------------------------- statements
+
+    def run(self, body: Iterable[ast.stmt], skip: Callable[[ast.stmt], bool] | None = None) -> None:
+        """Execute a scope's statements; a statement that cannot be read makes the names it binds unknown."""
+        try:
+            self._block(body, skip)
+        except Leaving:
+            return
+
+    def _block(self, body: Iterable[ast.stmt], skip: Callable[[ast.stmt], bool] | None = None) -> None:
+        for stmt in body:
+            if skip is not None and skip(stmt):
+                continue
+            try:
+                self.execute(stmt)
+            except Unreadable as problem:
+                self._forget(stmt, problem.reason)
+
+    def _forget(self, stmt: ast.stmt, reason: str) -> None:
+        """What a statement that is not executed may assign or change becomes unknown."""
+        self._disturb([stmt])
+        for name in _bound(stmt):
+            self.environment.names[name] = Unknown(name, reason)
+
+    def execute(self, stmt: ast.stmt) -> None:
+        self.budget.steps -= 1
+        if self.budget.steps < 0 and not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            raise Unreadable("constant evaluation takes too long", stmt)
+        names = self.environment.names
+        match stmt:
+            case ast.FunctionDef():
+                self.environment.defaults |= {id(d): self.value(d) for d in defaults(stmt).values()}
+                self._share(stmt)
+                names[stmt.name] = Function(stmt, self.environment, tuple(self.value(d) for d in stmt.decorator_list))
+            case ast.ClassDef():
+                scope = Environment(self.environment.source, self.environment)
+                ConstantInterpreter(self.source, scope, self.budget).run(stmt.body)
+                names[stmt.name] = Class(stmt, scope)
+            case ast.Import() | ast.ImportFrom():
+                names |= imports(stmt)
+            case ast.Assign():
+                value = self.value(stmt.value)
+                for target in stmt.targets:
+                    self.bind(target, value)
+            case ast.AnnAssign(value=given):
+                if given is not None:
+                    self.bind(stmt.target, self.value(given))
+            case ast.AugAssign(target=ast.Subscript(value=owner) | ast.Attribute(value=owner)):
+                self.value(stmt.value)
+                self._change(owner)
+            case ast.AugAssign():
+                self._change(stmt.target)
+                old = self.value(_load(stmt.target))
+                self.bind(stmt.target, arithmetic.binary(stmt.op, old, self.value(stmt.value), stmt, ir.NOWHERE))
+            case ast.If():
+                self._if(stmt)
+            case ast.For():
+                self._for(stmt)
+            case ast.While():
+                self._while(stmt)
+            case ast.With():
+                for item in stmt.items:
+                    self.value(item.context_expr)
+                    if item.optional_vars is not None:
+                        self.bind(item.optional_vars, Unknown())
+                self._block(stmt.body)
+            case ast.Try():
+                self._try(stmt)
+            case ast.Return():
+                raise _Return(None if stmt.value is None else self.value(stmt.value))
+            case ast.Break():
+                raise _Break
+            case ast.Continue():
+                raise _Continue
+            case ast.Expr():
+                self._disturb([stmt])
+            case ast.Delete(targets=targets):
+                for target in targets:
+                    if isinstance(target, (ast.Subscript, ast.Attribute)):
+                        self._change(target.value)
+                    elif isinstance(target, ast.Name):
+                        names[target.id] = Unknown(target.id, "it is deleted")
+                    else:
+                        raise Unreadable("this statement is not supported", stmt)
+            case ast.Pass() | ast.Global() | ast.Nonlocal():
+                pass
+            case ast.Assert() | ast.Raise():
+                self._disturb([stmt])
+            case _:
+                raise Unreadable(f"this statement ({type(stmt).__name__.lower()}) is not supported", stmt)
+
+    def bind(self, target: ast.expr, value: Value) -> None:
+        """Assign `value` to a target."""
+        match target:
+            case ast.Name(id=name):
+                shared = name in self.environment.shared
+                value = Unknown(name, "functions assign it") if shared else named(value, name, id(target))
+                self.environment.names[name] = value
+            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+                items = unpack(value, len(elts))
+                for elt, item in zip(elts, items, strict=True):
+                    if isinstance(elt, ast.Starred):
+                        self.bind(elt.value, Unknown())
+                    else:
+                        self.bind(elt, item)
+            case ast.Subscript(value=owner) | ast.Attribute(value=owner):
+                self._change(owner)
+            case _:
+                raise Unreadable("this assignment is not supported", target)
+
+    def _if(self, stmt: ast.If) -> None:
+        test = self.value(stmt.test)
+        if isinstance(test, (Unknown, OneOf, Scalar)):
+            self._either(stmt.body, stmt.orelse, stmt)
+            return
+        body = stmt.body if arithmetic.condition(test, stmt, ir.NOWHERE) else stmt.orelse
+        for inner in body:
+            self.execute(inner)
+
+    def _either(self, body: list[ast.stmt], orelse: list[ast.stmt], stmt: ast.stmt) -> None:
+        """One of two blocks is executed; it is not known which."""
+        before = dict(self.environment.names)
+        leaves = False
+        found: list[dict[str, Value]] = []
+        for block in (body, orelse):
+            self.environment.names = dict(before)
+            try:
+                self._block(block)
+            except Leaving:
+                leaves = True
+            found.append(self.environment.names)
+        then, other = found
+        for name in {*then, *other}:
+            a, b = then.get(name, Unknown(name)), other.get(name, Unknown(name))
+            other[name] = a if a is b or same(a, b) else union(name, a, b)
+        if leaves:
+            raise Unreadable("it is not known whether the block is left here", stmt)
+
+    def _try(self, stmt: ast.Try) -> None:
+        """A handler that goes on does so after any part of the body; what is imported is taken to be there."""
+        before = dict(self.environment.names)
+        self._block([*stmt.body, *stmt.orelse])
+        after = dict(self.environment.names)
+        for handler in stmt.handlers:
+            if not isinstance(handler.body[-1], (ast.Raise, ast.Return, ast.Continue, ast.Break)):
+                for name in after.keys() & {n for s in stmt.body for n in _bound(s)}:
+                    old = before.get(name, Unknown(name))
+                    if old is not after[name] and not same(old, after[name]):
+                        self.environment.names[name] = union(name, old, after[name])
+                self._either([], handler.body, stmt)
+        self.environment.names |= {n: v for n, v in after.items() if isinstance(v, Module)}
+        self._block(stmt.finalbody)
+
+    def _for(self, stmt: ast.For) -> None:
+        items = self.value(stmt.iter)
+        if isinstance(items, dict):
+            items = tuple(items)
+        if not isinstance(items, tuple) or len(items) > 10_000:
+            raise Unreadable("the loop runs over something unknown", stmt)
+        for item in items:
+            self.bind(stmt.target, item)
+            try:
+                for inner in stmt.body:
+                    self.execute(inner)
+            except _Continue:
+                continue
+            except _Break:
+                return
+        for inner in stmt.orelse:
+            self.execute(inner)
+
+    def _while(self, stmt: ast.While) -> None:
+        while True:
+            test = self.value(stmt.test)
+            if isinstance(test, (Unknown, OneOf, Scalar)):
+                raise Unreadable("the loop depends on something unknown", stmt)
+            if not test:
+                return
+            try:
+                for inner in stmt.body:
+                    self.execute(inner)
+            except _Continue:
+                continue
+            except _Break:
+                return
+
+    # --------------------------------------------------------------------------------------------------- expressions
+
+    def value(self, node: ast.expr) -> Value:
+        """The value of an expression; `Unknown` where it cannot be read."""
+        try:
+            return self.evaluate(node)
+        except Unreadable as problem:
+            self._disturb([node])
+            for name in _bound(node):
+                self.environment.names[name] = Unknown(name, problem.reason)
+            return Unknown("", problem.reason)
+
+    def evaluate(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.NamedExpr):
+            value = self.evaluate(node.value)
+            self.environment.names[node.target.id] = Unknown(node.target.id, "it is assigned inside of an expression")
+            return value
+        return super().evaluate(node)
+
+    def lookup(self, node: ast.Name) -> Value:
+        try:
+            return self.environment.find(node.id)
+        except KeyError:
+            return self.builtin(node)
+
+    def call_function(self, function: Function, node: ast.Call) -> Value:
+        for decorator in function.decorators:
+            target = getattr(decorator, "function", decorator)
+            if not isinstance(target, Module) or not target.path.startswith(("functools.", "pl.")):
+                raise Unreadable(f"what {function.node.name} does is changed by a decorator", node)
+        values = bind_arguments(function.node, node, self.value, function.scope.default)
+        return call_constant(function, values, self.budget, node)
+
+    def call_method(self, target: Method, node: ast.Call) -> Value:
+        value = super().call_method(target, node)
+        if isinstance(target.owner, (tuple, dict)) and target.name not in READING:
+            self._mark(target.owner)
+        return value
+
+    # ------------------------------------------------------------------------------------------------ changes in place
+
+    def _share(self, stmt: ast.FunctionDef) -> None:
+        """The names outside of a function that it may assign are not known, whenever it is called."""
+        for node in ast.walk(stmt):
+            if isinstance(node, (ast.Global, ast.Nonlocal)):
+                scope: Environment | None = self.environment
+                while scope is not None:
+                    if (scope.parent is None) == isinstance(node, ast.Global):
+                        scope.shared |= {*node.names}
+                        scope.names |= {n: Unknown(n, "functions assign it") for n in node.names if n in scope.names}
+                    scope = scope.parent
+
+    def _mark(self, value: Value) -> None:
+        """The value, and all that has a part of it in common, is no longer known."""
+        for part in mutable_parts(value):
+            self.environment.outermost().changed[id(part)] = part
+
+    def _change(self, owner: ast.expr) -> None:
+        """What an expression stands for is changed in place."""
+        root = root_name(owner)
+        if root is not None:
+            try:
+                self._mark(self.environment.find(root))
+            except KeyError:
+                return
+        elif not isinstance(owner, ast.Constant):
+            try:
+                self._mark(self.evaluate(owner))
+            except Unreadable:
+                return
+
+    def _disturb(self, nodes: Iterable[ast.AST]) -> None:
+        """What code that is not executed changes in place is no longer known."""
+        changes = Changes(self.environment, set())
+        for node in nodes:
+            changes.scan(node)
+        for value in changes.values:
+            self._mark(value)
+
+    def call_language(self, function: Module, node: ast.Call) -> Value:
+        if any(k.arg is None for k in node.keywords):
+            raise Unreadable("keyword arguments are unpacked", node)
+        keywords = tuple((str(k.arg), self.value(k.value)) for k in node.keywords)
+        return Decorated(function, keywords, tuple(self.value(a) for a in node.args))
+
+
+def call_constant(function: Function, values: dict[str, Value], budget: Budget, node: ast.AST) -> Value:
+    """The result of a host function for compile-time arguments.
+
+    Raises:
+        Unreadable: it cannot be evaluated.
+    """
+    if budget.depth >= MAX_DEPTH:
+        raise Unreadable("functions call each other too deeply", node)
+    scope = Environment(function.scope.source, function.scope, dict(values), function.node)
+    interpreter = ConstantInterpreter(function.scope.source, scope, budget)
+    budget.depth += 1
+    try:
+        for stmt in function.node.body:
+            interpreter.execute(stmt)
+    except _Return as result:
+        return result.value
+    except (_Break, _Continue):
+        raise Unreadable("a loop is left outside of it", node) from None
+    finally:
+        budget.depth -= 1
+    return None
+
+
+def _load(target: ast.expr) -> ast.expr:
+    if isinstance(target, ast.Name):
+        return ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    raise Unreadable("this assignment is not supported", target)
+
+
+def _bound(code: ast.AST) -> set[str]:
+    """All names that a piece of code may bind."""
+    found: set[str] = set(bound_names([code])) if isinstance(code, ast.stmt) else set()
+    for node in ast.walk(code):
+        match node:
+            case ast.NamedExpr(target=ast.Name(id=name)):
+                found.add(name)
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                found.add(name)
+            case ast.MatchMapping(rest=str() as name) | ast.ExceptHandler(name=str() as name):
+                found.add(name)
+    match code:
+        case ast.AsyncFunctionDef(name=name):
+            return {name}
+    return found
