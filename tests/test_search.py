@@ -407,3 +407,36 @@ def test_functions_that_grow_at_different_rates_are_tried_further() -> None:
     tables = [shape.table() for shape in (found.shapes.at((1,), f) for f in unequal_fillings(found.compiled))]
     assert {(t("length", (2,)), t("work", (1,))) for t in tables} == {(2, 2), (2, 3), (4, 1), (4, 3), (6, 1), (6, 2)}
     assert found.further().facts
+
+
+def test_parameters_of_different_weight_are_exchanged() -> None:
+    """The least sum is reached with much of what weighs much."""
+    found = search(
+        """
+        kernel weighted(n, m):
+            assume n >= 0
+            assume m >= 1
+
+            section cube:
+                if n * 3 + m > 200:
+                    set_cross_core 0 @ FIX
+        """
+    )
+    found.try_values({"n": 4, "m": 189})
+    assert witnesses(found.outcome())["302"] == "n = 67, m = 1"
+
+
+def test_the_trip_that_a_function_picks_out_becomes_the_first() -> None:
+    found = search(
+        """
+        kernel picked(n):
+            assume n >= 0
+
+            section cube:
+                for t in range(n):
+                    if f(t) == 391:
+                        set_cross_core 0 @ FIX
+        """
+    )
+    found.try_values({"n": 7}, {("f", (t,)): 391 if t == 6 else 0 for t in range(7)})
+    assert witnesses(found.outcome())["302"] == "n = 1, f(0) = 391"

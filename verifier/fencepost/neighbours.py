@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import permutations
 
 from fencepost.model.inputs import loop_inputs, thresholds, units
 from fencepost.model.program import Compiled
@@ -29,15 +30,35 @@ def reductions(shape: Shape, steps: Mapping[str, tuple[int, ...]], parameters: t
             yield replace(shape, functions=(*shape.functions[:i], (point, new), *shape.functions[i + 1 :]))
 
     yield from _joined(shape)
+    yield from _exchanged(shape)
+
+
+def _exchanged(shape: Shape) -> Iterator[Shape]:
+    """Much less of one parameter for some more of another: what counts may be a sum in which they weigh differently."""
+    for (i, falling), (j, rising) in permutations(enumerate(shape.values), 2):
+        for new in (0, 1, falling // 2) if rising >= 0 else ():
+            more = 1
+            while new + more < falling:
+                values = list(shape.values)
+                values[i], values[j] = new, rising + more
+                yield replace(shape, values=tuple(values))
+                more *= 2
 
 
 def _joined(shape: Shape) -> Iterator[Shape]:
-    """One less of a parameter, and what the last call of an unknown function counted is added to an earlier call."""
+    """One less of a parameter, and what the last call of an unknown function counted is added to an earlier call.
+
+    That is one that counted, too, or the call before.
+    """
     calls = dict(shape.functions)
     last = {point[0]: point for point, value in calls.items() if value > 0}
+    before = {
+        name: next((p for p in reversed(calls) if p[0] == name and p < ending), None) for name, ending in last.items()
+    }
     for i, number in enumerate(shape.values):
         for point, value in calls.items():
-            if number > 0 and value > 0 and (ending := last[point[0]]) != point:
+            ending = last.get(point[0])
+            if number > 0 and ending not in (None, point) and (value > 0 or point == before[point[0]]):
                 functions = tuple((calls | {point: value + calls[ending], ending: 0}).items())
                 yield replace(
                     shape, values=(*shape.values[:i], number - 1, *shape.values[i + 1 :]), functions=functions
@@ -103,6 +124,6 @@ def tails(compiled: Compiled, shape: Shape) -> Iterator[Shape]:
         rows = dict.fromkeys((*base[:i], v, *base[i + 1 :]) for base in (shape.values, ones) for v in large)
         found += (replace(shape, values=row) for row in rows)
     if trips - set(compiled.parameters):
-        large = range(_TAIL, _TAIL + _TAIL_LENGTH)
-        found += (Shape(shape.values, v, slope=slope) for v in large for slope in (0, v))
+        values = range(_TAIL, _TAIL + _TAIL_LENGTH)
+        found += (Shape(shape.values, v, slope=slope) for v in values for slope in (0, v))
     yield from (s for s in found if allowed(compiled, s.values, s.table()))
