@@ -380,8 +380,8 @@ def examine(seed: int) -> tuple[str, str]:
     if plan is None:
         return "rejected" if result.verdict is Verdict.REFUTED else "unread", ""
     bad = [(trips, table) for trips in TRIPS for table in TABLES if differs(kernel, plan, trips, table)]
-    if result.verdict is Verdict.PROVED and bad:
-        return "proved", f"proved, but {bad[0][0]} trips with table {bad[0][1]} differ"
+    if result.verdict in (Verdict.PROVED, Verdict.VACUOUS) and bad:
+        return result.verdict.value, f"{result.verdict}, but {bad[0][0]} trips with table {bad[0][1]} differ"
     shown = "" if bad else " (never seen)"
     return result.verdict.value + (shown if result.verdict is not Verdict.PROVED else ""), ""
 

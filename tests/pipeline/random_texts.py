@@ -163,6 +163,8 @@ class Interpreter:
                     value = (op, label[0], number) if constant else (op, here, tuple(sorted(env.items())), at, inputs)
                     for a in writes:
                         self.memory[self.cell(a, env)] = (value, here if constant else None)
+                        if a.name == "C":  # and so does each statement, in each round of a loop
+                            self.memory["C", here, tuple(sorted(env.items()))] = value
                 case ir.If(branches, orelse):
                     arms = [(arm, k) for k, (c, arm) in enumerate(branches) if self.value(c, env)]
                     arm, k = arms[0] if arms else (orelse, -1)

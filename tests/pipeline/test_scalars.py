@@ -338,3 +338,15 @@ def _kernel_of(statement: str) -> str:
     header += "fifo down: cube -> vector, slots = 2\n"
     text = f"kernel t(n):\n{indent(header.strip(), '    ')}\n    section vector:\n        s = 0\n        z = 0\n"
     return text + indent(statement, "        ") + "\n"
+
+
+def test_a_store_does_not_hide_that_of_another_statement() -> None:
+    body = "store C <- x @ MTE3 at (k, 0)\nstore C <- y @ MTE3 at (k, 1)\nload x <- A @ MTE2 at (k)"
+    assert _outcome("stage = (0, 1, 1), order = (0, 1, 2)", body) == "refuted 921"
+    assert _outcome("stage = (0, 1, 0), order = (0, 1, 2)", body) == "proved"
+
+
+def test_values_of_binds_are_no_buffers_with_versions() -> None:
+    body = "c = f(k)\nif 1 == 1:\n    bind s = c\n    use O <- O @ V at (s)"
+    (fault,) = (f for f in _result(FORWARD + ", num_stages = 3", body).faults if f.code == "930")
+    assert "versions: c 2)" in fault.message

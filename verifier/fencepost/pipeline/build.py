@@ -46,7 +46,8 @@ class _Builder:
         body = [n for stmt in pipelined.body for n in ir.walk(stmt)]
         operations = [n for n in body if isinstance(n, ir.DataOp)]
         self.assigned = {n.name for n in body if isinstance(n, ir.Assign)}
-        self.written = {a.name for n in operations for a in n.writes} | self.assigned
+        self.writers = Counter(a.name for n in operations for a in n.writes)
+        self.written = self.writers.keys() | self.assigned
         self.read_inside = {name for stmt in pipelined.body for name in read_by(stmt)}
         self.used = {a.name for n in operations for a in (*n.writes, *n.reads)} | self.assigned
         self.binds = {n.name: n for n in pipelined.body if isinstance(n, ir.Bind)}
@@ -304,8 +305,9 @@ class _Builder:
         writes = [w for a in op.writes for w in self._access(a, scope)]
         if op.op.startswith(TILE):
             raw.touched += writes
-        if raw.node is not op:  # several operations of one statement may write one output: each leaves something
-            writes += [self._output(a.name) for a in op.writes if self._is_output(a.name)]
+        for a in op.writes:  # several operations may write one output: each leaves something
+            if self._is_output(a.name) and (raw.node is not op or self.writers[a.name] > 1):
+                writes.append(self._output(a.name))
         constant = op.op.removeprefix(TILE) in _CONSTANT_OPS and not op.at
         self._add(values, writes, place, raw, reads, constant)
 
@@ -414,7 +416,7 @@ class _Builder:
     def _buffer(self, name: str, shape: Shape) -> Buffer:
         local = self._is_local(name)
         initialised = not local or name in self.around.written or self.around.repeated
-        return Buffer(name, local, shape.cells, initialised)
+        return Buffer(name, local, shape.cells, initialised, name in self.kept)
 
     def _is_local(self, name: str) -> bool:
         declared = self.declared.get(name)

@@ -51,13 +51,14 @@ class Buffer:
 
     `local`: allocated in the scope of the loop, so the compiler may keep several versions of it; a buffer that is not
     local is a parameter of the kernel.  `cells` is the number of its cells, None for an array without end.
-    `initialised`: written before the loop.
+    `initialised`: written before the loop.  `inner`: the value of a bind inside a statement, which no other one uses.
     """
 
     name: str
     local: bool
     cells: int | None = 1
     initialised: bool = True
+    inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)

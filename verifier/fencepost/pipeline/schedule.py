@@ -136,7 +136,8 @@ class Plan:
         if self.like is not None:
             return self.like.versions
         used = {a.buffer for s in self.loop.statements for a in (*s.reads, *s.writes)}
-        return {b.name: self._versions(b.name) for b in self.loop.buffers if b.local and b.name in used}
+        split = (b.name for b in self.loop.buffers if b.local and not b.inner)
+        return {name: self._versions(name) for name in split if name in used}
 
     def _versions(self, buffer: str) -> int:
         writers = [s for s in self.slots if any(a.buffer == buffer for a in self.statement(s).writes)]
