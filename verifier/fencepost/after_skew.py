@@ -27,6 +27,7 @@ from fencepost.skew_ties import Tie, ties
 
 _LIMIT = 200_000
 _RUNS = 400
+_PLAIN = Skew()
 
 Ring = tuple[ir.Core, int]
 """The core that sends, and the id."""
@@ -89,27 +90,32 @@ def has_pipelines(kernel: ir.Kernel) -> bool:
     return any(isinstance(n, ir.For) and n.stage is not None for n in ir.walk(kernel))
 
 
-def judge(kernel: ir.Kernel, deadline: float) -> Judgement:
-    """Skew a valid kernel and compare the messages before and after; `deadline` is in the terms of `time.monotonic`.
+def judge(kernel: ir.Kernel, deadline: float, skew: Skew = _PLAIN) -> Judgement:
+    """Skew a valid kernel and compare messages and memory before and after.
+
+    Args:
+        kernel: the kernel as written.
+        deadline: in the terms of `time.monotonic`.
+        skew: the pass; loops that it groups keep the order of their messages by construction.
 
     Raises:
         SkewError: the pass refuses the kernel.
         ModelError: the kernel cannot be modelled.
     """
-    skewed = Skew().run(kernel)
+    skewed = skew.run(kernel)
     notes = (
         *(_demoted(outcome) for outcome in skewed.loops if outcome.action == "demoted"),
         *(fact for outcome in skewed.loops for fact in moved(outcome)),
     )
-    judgement = _order(kernel, skewed, notes, deadline)
+    judgement = _order(kernel, skew, skewed, notes, deadline)
     own, other = ties(compile_kernel(kernel), skewed.loops)
     tie = other or own
-    return judgement if tie is None else _memory(kernel, judgement, tie, deadline)
+    return judgement if tie is None else _memory(kernel, skew, judgement, tie, deadline)
 
 
-def _memory(kernel: ir.Kernel, judgement: Judgement, tie: Tie, deadline: float) -> Judgement:
+def _memory(kernel: ir.Kernel, skew: Skew, judgement: Judgement, tie: Tie, deadline: float) -> Judgement:
     """Whether operations that meet in memory, as those of `tie` do, and change their order still read the same."""
-    difference, unknown = stale(kernel, deadline)
+    difference, unknown = stale(kernel, deadline, skew)
     if difference is not None:
         compiled = compile_kernel(judgement.skewed.kernel)
         values = dict(zip(compiled.parameters, difference.shape.values, strict=True))
@@ -127,12 +133,12 @@ def _memory(kernel: ir.Kernel, judgement: Judgement, tie: Tie, deadline: float) 
     return replace(judgement, undecided=why, span=tie.ahead.span)
 
 
-def _order(kernel: ir.Kernel, skewed: Skewed, notes: tuple[Fact, ...], deadline: float) -> Judgement:
+def _order(kernel: ir.Kernel, skew: Skew, skewed: Skewed, notes: tuple[Fact, ...], deadline: float) -> Judgement:
     """Whether every ring keeps its order."""
     crossing = {id(outcome): pairs for outcome in skewed.loops if (pairs := list(_crossing(outcome)))}
     if not crossing:
         return Judgement(skewed, notes)
-    comparison = _Comparison(kernel, deadline)
+    comparison = _Comparison(kernel, skew, deadline)
     shape = comparison.search()
     first = next(iter(crossing.values()))[0][1]
     if shape is not None:
@@ -193,12 +199,12 @@ class _Mismatch:
 
 
 class _Comparison:
-    def __init__(self, kernel: ir.Kernel, deadline: float) -> None:
+    def __init__(self, kernel: ir.Kernel, skew: Skew, deadline: float) -> None:
         self.deadline = deadline
         self.before: Marked = mark(kernel)
         self.compiled = compile_kernel(self.before.kernel)
-        self.after = compile_kernel(Skew().run(self.before.kernel).kernel)
-        self.plain = compile_kernel(Skew().run(kernel).kernel)
+        self.after = compile_kernel(skew.run(self.before.kernel).kernel)
+        self.plain = compile_kernel(skew.run(kernel).kernel)
         self.exhausted = False
 
     def search(self) -> Shape | None:

@@ -245,8 +245,8 @@ def _untold(proof: Proof, outcome: Outcome, refuted: Refutation) -> list[Fault]:
 
     def told(fault: Fault) -> bool:
         match fault:
-            case ("leftover", _, channel):
-                return ("leftover", channel) in shown
+            case ("leftover" | "overflow" as kind, _, channel, *_):
+                return (kind, channel) in shown
             case ("mutex", int(number)):
                 return f"mutex {number}" in mutexes
             case ("messages" | "unfreed", ring):

@@ -38,6 +38,7 @@ _FIRST = 2_000  # relative states of a first exploration: most kernels need less
 _MOST = 0.7  # of the time, for the first exploration, which its number of states limits as well
 _NEARLY, _LARGE = 0.9, 250  # the same for kernels of so many instructions, which are too large for closed forms
 _SHARE = 0.5  # of the time that is left, for the method whose turn it is
+_UNCOUNTED = frozenset(Row) - {Row.COUNTS, Row.BOUNDARY}  # rows that do not ask how many signals may be pending
 
 
 @dataclass(slots=True)
@@ -260,7 +261,7 @@ def explorations(
 
     for scheme in schemes:
         exploration = explore(
-            simpler, deadline, credits=scheme, states=states, enough=enough, counted=Row.COUNTS in rows
+            simpler, deadline, credits=scheme, states=states, enough=enough, counted=not _UNCOUNTED.issuperset(rows)
         )
         yield exploration
         if not exploration.closed:

@@ -39,20 +39,24 @@ class Stale:
 
 
 def moved(outcome: LoopOutcome) -> Iterator[Fact]:
-    """Warnings about a skewed loop: waits and barriers that the text puts before the produce half."""
-    if outcome.halves is None or outcome.action != "skewed":
+    """Warnings about a loop: waits and barriers that the text puts before what runs ahead of them."""
+    if outcome.group is not None:
+        produce, tail = set(outcome.group.lead), set(outcome.group.tail)
+    elif outcome.halves is not None and outcome.action == "skewed":
+        produce, tail = set(outcome.halves.produce), set[int]()
+    else:
         return
-    produce = set(outcome.halves.produce)
     for index, stmt in enumerate(outcome.body):
-        later = [i for i in produce if i > index]
+        later = [i for i in produce if i > index or index in tail]
         if index in produce or not later:
             continue
         for node in ir.walk(stmt):
             if isinstance(node, _GUARDS):
                 first = outcome.body[min(later)]
+                whose = "of the next iteration" if index in tail else "that follow it in the text"
                 detail = (
                     "this wait or barrier gives no value, so the skew leaves it behind: after the skew the statements "
-                    f"that follow it in the text, from line {first.span.line} on, run before it"
+                    f"{whose}, from line {first.span.line} on, run before it"
                 )
                 related = (Related(first.span, "runs ahead after the skew"),)
                 values = (("detail", detail),)
@@ -60,14 +64,14 @@ def moved(outcome: LoopOutcome) -> Iterator[Fact]:
                 break
 
 
-def stale(kernel: ir.Kernel, deadline: float) -> tuple[Stale | None, str]:
-    """The first operation that reads something else after the skew, on the smallest shape; or else what is not known.
+def stale(kernel: ir.Kernel, deadline: float, skew: Skew) -> tuple[Stale | None, str]:
+    """The first operation that reads something else after `skew`, on the smallest shape; or else what is not known.
 
     Nothing is left open ("") where the only shape was looked at and every agent reads and leaves the same there.
     """
     before = mark(kernel)
     compiled = compile_kernel(before.kernel)
-    skewed = compile_kernel(Skew().run(before.kernel).kernel)
+    skewed = compile_kernel(skew.run(before.kernel).kernel)
     layout = lay_out(compiled)
     clear = True
     for count, shape in enumerate(shapes(compiled)):

@@ -3,6 +3,8 @@
 The skew follows values only.  Two operations of different halves are tied through memory, which it does not see, if
 they use the same bytes of a buffer or the same place of a tensor, and one of them writes there.  A pair counts if some
 two executions of it change places; where slots and coordinates follow from the loop variable, that is known exactly.
+Of a loop that is grouped, what runs ahead is the lead; it passes the tail of the iteration before, and what stands
+between its own statements.
 """
 
 from __future__ import annotations
@@ -29,8 +31,8 @@ Coordinates = tuple[int, ...] | None
 class Tie:
     """Two operations that meet in memory.
 
-    `what` names the memory.  `ahead` is an operation of the produce half, `behind` one of the consume half.  `agents`:
-    the other one is of another agent (`behind` then belongs to that one), so that no order of one agent decides.
+    `what` names the memory.  `ahead` is an operation that runs ahead, `behind` one that it passes.  `agents`: the other
+    one is of another agent (`behind` then belongs to that one), so that no order of one agent decides.
     """
 
     what: str
@@ -74,7 +76,7 @@ def ties(compiled: Compiled, loops: Iterable[LoopOutcome]) -> tuple[Tie | None, 
         compiled: the kernel as written.
         loops: what became of its loops.
     """
-    skewed = [outcome for outcome in loops if outcome.action == "skewed"]
+    skewed = [outcome for outcome in loops if outcome.action in ("skewed", "grouped")]
     if not skewed:
         return None, None
     layout = lay_out(compiled)
@@ -237,7 +239,10 @@ class _Core:
 
 @dataclass(slots=True)
 class _Loop:
-    """The accesses of one skewed loop, by statement of its body."""
+    """The accesses of one skewed or grouped loop, by statement of its body.
+
+    `halves`: the statements that run ahead, and those that they may pass.
+    """
 
     core: _Core
     outcome: LoopOutcome
@@ -246,44 +251,71 @@ class _Loop:
     anywhere: list[list[_Touch]] = field(init=False)
 
     def __post_init__(self) -> None:
-        halves = self.outcome.halves
-        assert halves is not None
-        self.halves = halves.produce, halves.consume
+        halves, group = self.outcome.halves, self.outcome.group
+        if group is not None:
+            self.halves = group.lead, (*group.middle, *group.tail)
+        else:
+            assert halves is not None
+            self.halves = halves.produce, halves.consume
         assigned = self.core.flows.of_all(self.outcome.body).may | {self.outcome.loop.var}
         self.outside = {name: value for name, value in self.core.constants.items() if name not in assigned}
         self.anywhere = [list(self.core.touches(stmt, self.outside)) for stmt in self.outcome.body]
 
     def touches(self) -> Iterator[_Touch]:
-        return (touch for half in self.halves for i in half for touch in self.anywhere[i])
+        """Accesses that change their place among those of other agents.
+
+        Of a grouped loop that is the lead: nothing in it waits, so that what stays behind meets in no other order what
+        it is ordered with.
+        """
+        halves = self.halves[:1] if self.outcome.group is not None else self.halves
+        return (touch for half in halves for i in half for touch in self.anywhere[i])
 
     def ties(self) -> Iterator[Tie]:
         """Pairs of this loop's own operations that change places."""
         halves = ([i for i in half if self.anywhere[i]] for half in self.halves)
         pairs = [
-            (i, j) for i, j in product(*halves) if any(a.meets(b) for a in self.anywhere[i] for b in self.anywhere[j])
+            (i, j)
+            for i, j in product(*halves)
+            if self._passes(i, j) and any(a.meets(b) for a in self.anywhere[i] for b in self.anywhere[j])
         ]
         if not pairs:
             return
-        schedule = self.outcome.schedule
-        assert schedule is not None
+        values = self._values()
         sizes = sum(len(self.anywhere[i]) * len(self.anywhere[j]) for i, j in pairs)
+        depth = self.outcome.depth or 1
         exact: list[list[list[_Touch]]] | None = None
-        if schedule.trip * max(2 * schedule.depth * sizes, len(self.anywhere)) <= _EXACT:
-            exact = [self._iteration(schedule.start + k * schedule.step) for k in range(schedule.trip)]
+        if values is not None and len(values) * max(2 * depth * sizes, len(self.anywhere)) <= _EXACT:
+            exact = [self._iteration(value) for value in values]
         for i, j in pairs:
             yield from self._changed(i, j, exact)
 
+    def _values(self) -> range | None:
+        """The values of the loop variable, if they are known."""
+        loop = self.outcome.loop
+        bounds = [constant(e, self.outside) for e in (loop.start, loop.stop, loop.step)]
+        start, stop, step = bounds
+        return range(start, stop, step) if start is not None and stop is not None and step else None
+
+    def _passes(self, i: int, j: int) -> bool:
+        """Whether some execution of statement i runs ahead of one of statement j that comes before it in the text."""
+        group = self.outcome.group
+        return group is None or j in group.tail or j < i
+
+    def _passed(self, i: int, j: int, later: int) -> range:
+        """The iterations whose statement j comes before statement i of iteration `later` only as written."""
+        group, depth = self.outcome.group, self.outcome.depth
+        if group is None:
+            assert depth is not None
+            # As written, execution k of j comes first; produce halves of group g run before consume halves of g - 1.
+            return range(max(0, (later // depth - 1) * depth), later + (j < i))
+        return range(max(0, later - 1), later) if j in group.tail else range(later, later + (j < i))
+
     def _changed(self, i: int, j: int, exact: list[list[list[_Touch]]] | None) -> Iterator[Tie]:
         """The pairs of operations of statement i (ahead) and statement j (behind) that meet and change places."""
-        schedule = self.outcome.schedule
-        assert schedule is not None
         candidates: Iterable[tuple[list[_Touch], list[_Touch]]] = ((self.anywhere[i], self.anywhere[j]),)
         if exact is not None:
-            # As written, execution k of j comes first; produce halves of group g run before consume halves of g - 1.
             candidates = (
-                (exact[later][i], exact[k][j])
-                for later in range(schedule.trip)
-                for k in range(max(0, (later // schedule.depth - 1) * schedule.depth), later + (j < i))
+                (exact[later][i], exact[k][j]) for later in range(len(exact)) for k in self._passed(i, j, later)
             )
         for ahead, behind in candidates:
             for a, b in product(ahead, behind):

@@ -24,6 +24,7 @@ from fencepost.model.inputs import used_names
 from fencepost.model.program import Compiled, compile_kernel, constant
 from fencepost.model.shapes import Shape, shapes, uses_functions
 from fencepost.model.values import Computed, Event, Fifo, Received, Sent, Values, is_store, trace
+from fencepost.narrowed import narrowed
 from fencepost.passes.canonical import canonical
 from fencepost.passes.skew import SkewError
 from fencepost.passes.skew.identity import Marked, mark
@@ -56,6 +57,18 @@ def compare(before: ir.Kernel, after: ir.Kernel, deadline: float) -> Translation
         for gap in ir.walk(text):
             if isinstance(gap, ir.Unsupported):
                 return Translation(False, f"line {gap.span.line} could not be read: {gap.reason}")
+    if sorted(before.parameters) != sorted(after.parameters):
+        return Translation(False, "the two texts have different parameters")
+    cover = narrowed(before, after, deadline)
+    if cover.fact is not None:
+        seen = Seen(cover.fact, Shape(tuple(0 for _ in after.parameters)), [])
+        return Translation(False, "the text covers fewer values than the text before", (seen,))
+    result = _compare(before, after, deadline)
+    return replace(result, proved=False, evidence=cover.open) if result.proved and cover.open else result
+
+
+def _compare(before: ir.Kernel, after: ir.Kernel, deadline: float) -> Translation:
+    """Compare what two kernels with the same parameters do, for the values that the first one assumes."""
     form = canonical(after)
     if canonical(before) == form:
         return Translation(True, "both texts are the same up to names")
@@ -99,7 +112,7 @@ class _Comparison:
         self.deadline = deadline
 
     def run(self) -> Translation:
-        if sorted(self.before.parameters) != sorted(self.after.parameters):
+        if sorted(self.before.parameters) != sorted(self.after.parameters):  # `block` is one where a text uses it
             return Translation(False, "the two texts have different parameters")
         tried, reason = 0, ""
         for shape in shapes(self.before, used_names(self.after)):

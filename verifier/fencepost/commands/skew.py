@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from fencepost import ir
     from fencepost.discover import Source
     from fencepost.findings import KernelReport
+    from fencepost.grouping import Grouping
     from fencepost.passes.skew import Skewed, SkewError
 
 NAME = "skew"
 HELP = "print a kernel after the skew pass, and what became of each pipeline loop"
 EXAMPLE = "fencepost skew examples/pipeline.kir --diff"
+
+_WORSE = (0, 3, 1, 2).index
+_SEVERITY = {"proved": 0, "n/a": 0, "unknown": 3, "vacuous": 3, "refuted": 1}
+"""The exit status for what is shown about a grouped kernel."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -42,30 +47,47 @@ def execute(args: argparse.Namespace) -> int:
     reading, source = common.read_kernels(args)
     status = 2 if reading.result.errors else 0
     for kernel in reading.result.kernels:
+        grouping = None
         try:
-            skewed, refusal = _grouped(kernel, args.timeout) if args.group else (Skew().run(kernel), "")
+            if args.group:
+                grouping = _grouped(kernel, args.timeout)
+            skewed = grouping.skewed if grouping is not None else Skew().run(kernel)
         except SkewError as error:
             _refused(error, source)
             status = 2
             continue
-        if refusal:
-            print(f"# {kernel.name}: not grouped: {refusal}")
+        is_grouped = any(outcome.action == "grouped" for outcome in skewed.loops)
+        if grouping is not None:
+            for line in _remarks(kernel, grouping):
+                print(line)
+            status = max(status, _SEVERITY[grouping.verdict.value], key=_WORSE)
         if not args.verify:
             for line in _program(kernel, skewed, args.diff):
                 print(line)
             continue
         for line in _loops(kernel, skewed):
             print(line)
-        grouped = any(outcome.action == "grouped" for outcome in skewed.loops)
-        status = max(status, _verify(skewed.kernel if grouped else kernel, source, args), key=(0, 3, 1, 2).index)
+        verified = _verify(skewed.kernel, source, args, whole=True) if is_grouped else _verify(kernel, source, args)
+        status = max(status, verified, key=_WORSE)
     return status
 
 
-def _grouped(kernel: ir.Kernel, timeout: float) -> tuple[Skewed, str]:
-    """The kernel with grouped loops if that is proved to be right; else the plain skew and the reason."""
+def _grouped(kernel: ir.Kernel, timeout: float) -> Grouping:
+    """The kernel with grouped loops if nothing about it gets worse; else the plain skew and the reason."""
     from fencepost.grouping import group
 
     return group(kernel, timeout)
+
+
+def _remarks(kernel: ir.Kernel, grouping: Grouping) -> list[str]:
+    """Why a kernel is not grouped, or what is not shown about the grouped kernel."""
+    lines = [f"# {kernel.name}: not grouped: {grouping.refusal}"] if grouping.refusal else []
+    for check in grouping.open:
+        row = f"{check.row.id} {check.row.title}" if check.row.id.isdigit() else check.row.title
+        lines.append(f"# {kernel.name}: {row}: {check.verdict.value}, as before the grouping: {check.evidence}")
+    for fact in grouping.notes:
+        lines.append(f"# line {fact.span.line}: {dict(fact.values)['detail']}")
+    return lines
 
 
 def _refused(error: SkewError, source: Source) -> None:
@@ -97,8 +119,11 @@ def _program(kernel: ir.Kernel, skewed: Skewed, diff: bool) -> list[str]:
     return [*_loops(kernel, skewed), *changes]
 
 
-def _verify(kernel: ir.Kernel, source: Source, args: argparse.Namespace) -> int:
-    """Check the kernel and print what the report says about its messages, as written and after the skew."""
+def _verify(kernel: ir.Kernel, source: Source, args: argparse.Namespace, whole: bool = False) -> int:
+    """Check the kernel and print what the report says about its messages, as written and after the skew.
+
+    `whole`: print all of the report; the kernel is not the one that was written.
+    """
     from dataclasses import replace
 
     from fencepost.checking import check_kernel
@@ -110,7 +135,7 @@ def _verify(kernel: ir.Kernel, source: Source, args: argparse.Namespace) -> int:
     outcome = check_kernel(kernel, CheckOptions(timeout=args.timeout))
 
     def about_messages(report: KernelReport) -> KernelReport:
-        rows = (Row.FIFO, Row.SKEW)
+        rows = tuple(Row) if whole else (Row.FIFO, Row.SKEW)
         return replace(
             report,
             checks=tuple(c for c in report.checks if c.row in rows),

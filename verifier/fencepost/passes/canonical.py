@@ -23,8 +23,9 @@ _ONE: Hashable = "1"
 def canonical(kernel: ir.Kernel) -> Form:
     """The canonical form of what each core executes, of the memory, rings and options that it is executed with.
 
-    Annotations (`task`, spans), assumes and the names of constants, values and fifos do not count.  Statements that
-    could not be read count by the reason alone: of a kernel that has any, equal forms prove nothing.
+    Annotations (`task`, spans), assumes (see `fencepost.narrowed`) and the names of constants, values and fifos do not
+    count.  Statements that could not be read count by the reason alone: of a kernel that has any, equal forms prove
+    nothing.
     """
     constants = {c.name: c.value for c in kernel.constants}
     sections: dict[str, list[ir.Stmt]] = {}

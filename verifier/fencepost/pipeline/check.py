@@ -9,7 +9,7 @@ from fencepost.findings import Row, Undecided, Verdict
 from fencepost.pipeline.accept import resolve
 from fencepost.pipeline.build import build
 from fencepost.pipeline.counts import trips_of
-from fencepost.pipeline.forms import Unreadable
+from fencepost.pipeline.limits import Unreadable
 from fencepost.pipeline.model import Loop
 from fencepost.pipeline.planned import Unplanned, plan_stages
 from fencepost.pipeline.result import PipelineFault, PipelineResult

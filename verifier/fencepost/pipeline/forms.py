@@ -7,27 +7,15 @@ as a `Guard`.  What cannot be read so stays an expression over the iteration num
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from fencepost import ir
+from fencepost.pipeline.limits import Unreadable, limit, limited
 from fencepost.pipeline.sequence import ALWAYS, All, Compared, Comparison, Guard, Not, Opaque, Sequence, TooLong
 from fencepost.pipeline.setting import ITERATION
 
 SOMEWHERE = "somewhere"
 """The function that a front end uses for a place or value that it could not read."""
-
-_MAX_NODES = 2000
-_MAX_DEPTH = 120
-
-
-class Unreadable(Exception):
-    """An expression or statement that cannot be taken into account; the message says why."""
-
-    def __init__(self, message: str, span: ir.Span = ir.NOWHERE) -> None:
-        super().__init__(message)
-        self.span = span
-
 
 Rest = tuple[tuple[ir.Expr, int], ...]
 """Terms that do not change in the loop, with their factors."""
@@ -149,7 +137,7 @@ class Scope:
         Raises:
             Unreadable: the expression is too deep or too large.
         """
-        with _limited(expr):
+        with limited(expr):
             try:
                 return self._form(expr)
             except TooLong:
@@ -233,9 +221,9 @@ class Scope:
 
         A name whose value the body computes becomes an unknown function of the iteration.
         """
-        with _limited(expr):
+        with limited(expr):
             result = self._text(expr)
-            _limit(result)
+            limit(result)
             return result
 
     def _text(self, expr: ir.Expr) -> ir.Expr:
@@ -299,7 +287,7 @@ class Scope:
             value = self.constants.get(name)
             if value is not None and not isinstance(value, tuple):
                 text = self._text(value)
-                _limit(text)
+                limit(text)
                 self._texts[name] = text
         return self._texts[name]
 
@@ -348,7 +336,7 @@ class Scope:
         Raises:
             Unreadable: the expression is too deep or too large.
         """
-        with _limited(expr):
+        with limited(expr):
             return self._guard(expr)
 
     def _guard(self, expr: ir.Expr) -> Guard:
@@ -408,43 +396,3 @@ def _name_of(node: ir.Name | ir.Item | ir.Call | ir.Field) -> str:
     match node:
         case ir.Name(name) | ir.Item(name, _) | ir.Call(name, _) | ir.Field(name, _, _):
             return name
-
-
-@contextmanager
-def _limited(expr: ir.Expr) -> Iterator[None]:
-    """Turns overflow of any kind into `Unreadable`."""
-    _limit(expr)
-    try:
-        yield
-    except RecursionError:
-        raise Unreadable("a constant or bind is defined through too many others", expr.span) from None
-
-
-def _limit(expr: ir.Expr) -> None:
-    """Refuse expressions that are too large to be handled by recursion."""
-    count, level = 0, [expr]
-    depth = 0
-    while level:
-        depth += 1
-        count += len(level)
-        if depth > _MAX_DEPTH or count > _MAX_NODES:
-            raise Unreadable("an expression is too large", expr.span)
-        level = [child for e in level for child in _operands(e)]
-
-
-def _operands(expr: ir.Expr) -> Iterable[ir.Expr]:
-    match expr:
-        case ir.Int() | ir.Name():
-            return ()
-        case ir.Item(_, index) | ir.Field(_, index, _):
-            return (index,)
-        case ir.Unary(_, operand):
-            return (operand,)
-        case ir.Binary(_, left, right):
-            return left, right
-        case ir.Compare(first, rest):
-            return first, *(operand for _, operand in rest)
-        case ir.Logic(_, operands) | ir.Call(_, operands):
-            return operands
-        case ir.Choose(condition, then, other):
-            return condition, then, other

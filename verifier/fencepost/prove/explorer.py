@@ -330,7 +330,7 @@ class Explorer:
     def _report(self, fault: Fault, state: State) -> None:
         if fault[0] in _OF_SCALARS and not self.part.checks:
             return  # another part looks at them
-        if fault[0] == "overflow" and not self.part.flags and self.resolver.channels[int(str(fault[1]))].kind == "flag":
+        if fault[:2] == ("overflow", "flag") and not self.part.flags:
             return
         if fault not in self.reported:
             self.reported.add(fault)

@@ -309,10 +309,10 @@ class Order:
             self.sets[channel] = (a.pipe, number)
             unknown = sum(known[q] < n for q, n in self.waits.get(channel, ()))
             tokens = self.tokens.get(channel, ())
-            capacity = self.actions.resolver.channels[channel].capacity
-            if self.rules.counted and len(tokens) + 1 + unknown > capacity:
-                faults.append(("overflow", channel, a.span))
-            if len(tokens) <= capacity:
+            named = self.actions.resolver.channels[channel]
+            if self.rules.counted and len(tokens) + 1 + unknown > named.capacity:
+                faults.append(("overflow", named.kind, str(named), a.span))
+            if len(tokens) <= named.capacity:
                 self.tokens[channel] = (*tokens, known)
             else:
                 faults.append(("signals lost", channel))  # later waits would take the tokens of later sets

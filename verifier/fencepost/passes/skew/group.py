@@ -53,6 +53,9 @@ def split_group(loop: ir.For, flows: Flows) -> Group | str:
             if body.reaching(name, i)[1]:
                 return f"the first pushes use the loop-carried value {name}"
     rest = [i for i in range(len(loop.body)) if i not in lead]
+    passed = _passed(body, lead)
+    if passed:
+        return f"{passed} is used or computed between the statements that the first pushes depend on"
     tail = [i for i in rest if i > last_push]
     defined = frozenset[str]().union(*(body.flows[i].may for i in lead))
     recomputed: set[int] = set()
@@ -69,6 +72,18 @@ def split_group(loop: ir.For, flows: Flows) -> Group | str:
                 recomputed |= again
     middle = tuple(i for i in rest if i <= last_push)
     return Group(tuple(sorted(lead)), middle, tuple(sorted({*tail, *recomputed})), tuple(sorted(recomputed)))
+
+
+def _passed(body: Body, lead: set[int]) -> str:
+    """A value of a statement that the lead passes in its own iteration and that one of the two computes; "" if none."""
+    for i in sorted(lead):
+        mine = body.flows[i]
+        for j in range(i):
+            other = body.flows[j]
+            shared = (mine.may & (other.may | other.exposed)) | (other.may & mine.exposed) if j not in lead else None
+            if shared:
+                return min(shared)
+    return ""
 
 
 def emit_group(
