@@ -89,3 +89,75 @@ def test_before(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "receives s of t = 1; s of t = 0 is meant" in " ".join(capsys.readouterr().out.split())
     before.write_text(before.read_text().replace("kernel pair", "kernel other"))
     assert main(["check", "--no-cache", "--before", str(before), str(after)]) == 2
+
+
+def test_before_with_fewer_values(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = tmp_path / "a.kir", tmp_path / "b.kir"
+    text = TEXT.format(trips="n", stage=2, step="1").replace("pair():", "pair(n):\n    assume n >= 0")
+    before.write_text(text)
+    after.write_text(text.replace("n >= 0", "n >= 8"))
+    assert main(["check", "--no-cache", "--before", str(before), str(after)]) == 1
+    out = " ".join(capsys.readouterr().out.split())
+    assert "as before refuted FP701; the text covers fewer values than the text before" in out
+    assert "the text before also covers n = 0; this text assumes n >= 8" in out
+    assert main(["check", "--no-cache", "--before", str(after), str(before)]) == 0
+
+
+RACING = """kernel grp(n):
+    assume n >= 0
+    fifo c2v: cube -> vector, slots = 8
+    fifo v2c: vector -> cube, slots = 8
+    buffer g[2] in GM
+    section cube:
+        for t in pipeline(0, n, 1, stage = 2):
+            wait_cross_core 0 @ S
+            load q <- g[0], g[1] @ S at (t)
+            tpush_to_aiv q
+            a <- tpop_from_aiv
+            mul b <- a @ S
+            tfree_to_aiv a
+            tpush_to_aiv b
+            c <- tpop_from_aiv
+            store D <- c @ S at (t)
+            tfree_to_aiv c
+    section vector:
+        fill g[sub] <- zero @ S
+        for t in range(n):
+            set_cross_core 0 @ S
+            x <- tpop_from_aic
+            mul y <- x @ S
+            tpush_to_aic y
+            tfree_to_aic x
+            x2 <- tpop_from_aic
+            mul y2 <- x2 @ S
+            save g[sub] <- y2 @ S
+            tpush_to_aic y2
+            tfree_to_aic x2
+"""
+
+
+def test_a_kernel_that_would_race_is_not_grouped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "g.kir"
+    file.write_text(RACING)
+    main(["skew", str(file), "--group"])
+    out = capsys.readouterr().out
+    assert "# grp: not grouped: line 9 and line 19, of different agents, use g" in out
+    assert out.index("wait_cross_core 0") < out.index("load q <- g[0], g[1]")
+    assert main(["check", "--no-cache", str(file)]) == 0
+
+
+def test_what_is_not_shown_of_a_grouped_kernel_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A kernel that is refuted as written stays so, whatever is printed about its messages."""
+    file = tmp_path / "g.kir"
+    text = RACING.replace("    buffer g[2] in GM\n", "    buffer ub in Vec\n")
+    text = text.replace(
+        "            wait_cross_core 0 @ S\n            load q <- g[0], g[1]", "            load q <- A"
+    )
+    text = text.replace("        fill g[sub] <- zero @ S\n", "").replace("            save g[sub] <- y2 @ S\n", "")
+    file.write_text(text.replace("set_cross_core 0 @ S", "load ub <- X @ MTE2\n            mul w <- ub @ V"))
+    for options in (["--group"], ["--group", "--verify"]):
+        assert main(["skew", str(file), *options]) == 1
+        out = capsys.readouterr().out
+        assert "# grp: 2 event position: refuted, as before the grouping" in out
+        assert "all messages of an iteration run one round trip ahead" in out
+    assert "2 event position  refuted" in out

@@ -372,3 +372,75 @@ def check(text: str, file: str, group: str, before: tuple[ir.Kernel, ...] = ()) 
 def _named(message: Any) -> str:
     name, iteration = message
     return f"{name} of {', '.join(f'{k} = {v}' for k, v in iteration.items())}"
+
+
+# ------------------------------------------------------------------------------------------------ assumes
+
+
+def assuming(*facts: str, constants: str = "", parameters: str = "n, m") -> ir.Kernel:
+    lines = [*constants.splitlines(), *(f"assume {fact}" for fact in facts)]
+    header, rest = PAIR.split(":\n", 1)
+    declared = "".join(f"    {line}\n" for line in lines)
+    bodies = ("\n".join("        " + line for line in t.strip("\n").splitlines()) for t in (ANY_CUBE, ANY_VECTOR))
+    cube, vector = bodies
+    text = f"{header}:\n{declared}{rest}".format(parameters=parameters, cube=cube, vector=vector)
+    result = read(text, "k.kir")
+    assert not result.errors, result.errors
+    return result.kernels[0]
+
+
+ANY_CUBE, ANY_VECTOR = CUBE.replace("range(4)", "range(n)"), VECTOR.replace("range(4)", "range(n)")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (assuming("n >= 0"), assuming("n >= 0")),
+        (assuming("n >= 8"), assuming("n >= 0")),
+        (assuming("n >= 8"), assuming()),
+        (assuming("n >= 2", "n % 4 == 0"), assuming("n >= 4")),
+        (assuming("0 <= n < 9"), assuming("n < 9", "n >= 0")),
+        (assuming("n > m", "m >= 0"), assuming("n >= 1")),
+        (assuming("n >= L", constants="L = 8"), assuming("n >= 8")),
+        (assuming("n >= 8"), assuming("n >= L", constants="L = 8")),
+        (assuming("n >= 0", "f(n) >= 3"), assuming("f(n) >= 1")),
+    ],
+)
+def test_assumes_that_cover_what_was_covered(before: ir.Kernel, after: ir.Kernel) -> None:
+    found = compare(before, after, time.monotonic() + 20)
+    assert found.proved, found.evidence
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (assuming("n >= 0"), assuming("n >= 8"), "covers n = 0, m = 0; this text assumes n >= 8"),
+        (assuming(), assuming("n >= 0"), "this text assumes n >= 0"),
+        (assuming("n >= 0"), assuming("n >= 0", "n % 2 == 0"), "covers n = 1, m = 0; this text assumes n % 2 == 0"),
+        (assuming("n >= 0"), assuming("n <= 100000"), "this text assumes n <= 100000"),
+        (assuming("n >= 0", "m >= 0"), assuming("n > m"), "covers n = 0, m = 0; this text assumes n > m"),
+        (assuming("n >= 0"), assuming("n >= 0", "n < 0"), "this text assumes n < 0"),
+        (assuming("n >= 0"), assuming("n >= 0", "f(n) >= 3"), "this text assumes f(n) >= 3"),
+    ],
+)
+def test_assumes_that_cover_less(before: ir.Kernel, after: ir.Kernel, message: str) -> None:
+    """The other rows say nothing any more about values that the text before covers."""
+    found = compare(before, after, time.monotonic() + 20)
+    assert not found.proved
+    (seen,) = found.seen
+    assert seen.fact.code == "701"
+    assert message in dict(seen.fact.values)["detail"]
+    assert seen.fact.span.line == after.assumes[-1].span.line
+
+
+def test_assumes_about_a_constant_that_changed() -> None:
+    before, after = (assuming("n >= L", constants=f"L = {k}") for k in (4, 8))
+    found = compare(before, after, time.monotonic() + 20)
+    assert not found.proved and not found.seen
+    assert found.evidence == "n >= L is about a constant that had another value"
+
+
+def test_assumes_that_are_not_decided() -> None:
+    found = compare(assuming("n * m == 1000003 * 1000033"), assuming("n * n * n != m * m + 7"), time.monotonic())
+    assert not found.proved and not found.seen
+    assert "whether the text before only allows values with" in found.evidence

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import indent
+
 import pytest
 
+from fencepost import grouping as grouping_module
 from fencepost import ir
+from fencepost.findings import Row, Verdict
 from fencepost.frontends.kir import read
 from fencepost.grouping import group
 from fencepost.model.executor import run
@@ -115,17 +119,18 @@ def stores(result: object) -> list[int]:
 
 
 def test_grouped_with_its_proof() -> None:
-    grouped, reason = group(kernel())
-    assert reason == ""
-    assert grouped.loops[0].action == "grouped"
+    grouping = group(kernel())
+    assert grouping.refusal == ""
+    assert grouping.skewed.loops[0].action == "grouped"
+    assert not grouping.open and grouping.verdict is Verdict.PROVED
 
 
 def test_refused_where_the_rings_do_not_suffice() -> None:
     before = kernel(INDEPENDENT, slots=1)
     assert run(before, {"n": 4}).clean
-    plain, reason = group(before)
-    assert plain.loops[0].action == "demoted"
-    assert reason.startswith("the rings are not proved to suffice (refuted")
+    grouping = group(before)
+    assert grouping.skewed.loops[0].action == "demoted"
+    assert grouping.refusal.startswith("the rings are not proved to suffice (refuted")
 
 
 @pytest.mark.parametrize(
@@ -141,6 +146,131 @@ def test_refused(old: str, new: str, reason: str) -> None:
     (outcome,) = Skew(group=True).run(kernel(body)).loops
     assert outcome.action == "demoted"
     assert outcome.refusal == reason
+
+
+# ------------------------------------------------------------------------------------------------ memory and order
+
+
+def memory(lead: str, tail: str, *, before: str = "", bounds: str = "0, n, 1", peer: str = "pass") -> ir.Kernel:
+    """Round trips whose first push depends on `lead`, with `tail` after the last pop."""
+    text = f"""kernel attention(n):
+    assume n >= 0
+    fifo down: cube -> vector, slots = 8
+    fifo up: vector -> cube, slots = 8
+    buffer st in Mat
+    buffer ub in Vec
+    buffer g[4] in GM
+
+    section cube:
+        fill st <- zero @ S
+        for t in pipeline({bounds}, stage = 2):
+{indent(before or "pass", " " * 12)}
+            {lead}
+            tpush_to_aiv q
+            p <- tpop_from_aiv
+            mul o <- p @ S
+            tfree_to_aiv p
+            tpush_to_aiv o
+            r <- tpop_from_aiv
+{indent(tail, " " * 12)}
+            store D <- r @ S at (t)
+            tfree_to_aiv r
+
+    section vector:
+        for t in range({bounds}):
+{indent(peer, " " * 12)}
+            s <- tpop_from_aic
+            exp e <- s @ V
+            tfree_to_aic s
+            tpush_to_aic e
+            x <- tpop_from_aic
+            exp y <- x @ V
+            tfree_to_aic x
+            tpush_to_aic y
+"""
+    result = read(text, "k.kir")
+    assert not result.errors, result.errors
+    return result.kernels[0]
+
+
+RARELY = "if f(t) * f(t + 1) == 391:\n    "
+"""Never on the shapes that are tried."""
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        (memory("mul q <- st @ S at (t)", "save st <- r @ S"), "reads its buffer as the fill of line"),
+        (memory("mul q <- st @ S at (t)", RARELY + "save st <- r @ S"), "use st and change their order"),
+        (memory("mul q <- g[t % 4] @ S", RARELY + "save g[(t + 1) % 4] <- r @ S"), "use g and change their order"),
+        (memory("mul q <- st @ S at (t)", "pass", before="save st <- z @ S at (t)"), "reads its buffer as the fill"),
+        (memory("mul q <- st @ S", "pass", before=RARELY + "save st <- z @ S"), "use st and change their order"),
+        (memory("load q <- g[0], g[1] @ S at (t)", "pass", peer="fill g[sub] <- z @ S"), "of different agents, use g"),
+        (memory("load q <- B @ S at (t)", RARELY + "store B <- r @ S at (t + 1)"), "uses the loop-carried value B"),
+    ],
+)
+def test_the_lead_passes_nothing_that_it_meets_in_memory(case: ir.Kernel, reason: str) -> None:
+    grouping = group(case, timeout=5.0)
+    assert grouping.skewed.loops[0].action == "demoted"
+    assert reason.replace("uses the", "use the") in grouping.refusal
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        memory("mul q <- g[t % 4] @ S at (t)", "save g[t % 4] <- r @ S", bounds="0, 4, 1"),
+        memory("mul q <- A @ S at (t)", "save st <- r @ S"),
+        memory("mul q <- st @ S at (t)", "mul u <- st, r @ S"),
+    ],
+)
+def test_what_does_not_meet_in_memory_is_grouped(case: ir.Kernel) -> None:
+    grouping = group(case, timeout=20.0)
+    assert grouping.refusal == ""
+    assert grouping.skewed.loops[0].action == "grouped"
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["mul q <- z @ S at (t)", RARELY + "mul q <- z @ S at (t)", "mul u <- q @ S", RARELY + "store E <- q @ S at (t)"],
+)
+def test_the_lead_passes_no_use_of_its_values(before: str) -> None:
+    """A value that the lead computes, computed or used before it in the text."""
+    (outcome,) = Skew(group=True).run(memory("mul q <- A @ S at (t)", "pass", before=before)).loops
+    assert outcome.action == "demoted"
+    assert outcome.refusal == "q is used or computed between the statements that the first pushes depend on"
+
+
+def test_rows_that_are_lost() -> None:
+    """The kernel as written loads after it has waited, the grouped one before."""
+    peer = "set_cross_core 0 @ S"
+    before = memory("load q <- g[0], g[1] @ S at (t)", "pass", before="wait_cross_core 0 @ S", peer=peer)
+    text = print_kernel(before).replace("for t in range(n):", "fill g[sub] <- z @ S\n        for t in range(n):")
+    (written,) = read(
+        text.replace("exp y <- x @ V", "exp y <- x @ S\n            save g[sub] <- y @ S"), "k.kir"
+    ).kernels
+    grouped = Skew(group=True).run(written)
+    assert grouped.loops[0].action == "grouped"
+    refusal, unproved = grouping_module._rows(written, grouped.kernel, 10.0)
+    assert "after the grouping" in refusal and refusal.endswith("and proved as written"), refusal
+    assert not unproved
+    assert "of different agents, use g" in group(written, 10.0).refusal
+
+
+def test_rows_that_are_not_proved_as_written_stay_open() -> None:
+    case = memory("mul q <- A @ S at (t)", "pass", peer="load ub <- X @ MTE2\nmul w <- ub @ V")
+    grouping = group(case, timeout=10.0)
+    assert grouping.refusal == ""
+    assert grouping.skewed.loops[0].action == "grouped"
+    assert grouping.verdict is Verdict.REFUTED
+    assert Row.EVENT_POSITION in {check.row for check in grouping.open}
+
+
+def test_waits_that_stay_behind_are_named() -> None:
+    waits = memory("mul q <- A @ S at (t)", "pass", before="wait_cross_core 0 @ S", peer="set_cross_core 0 @ S")
+    grouping = group(waits, timeout=20.0)
+    assert grouping.refusal == ""
+    (note,) = grouping.notes
+    assert note.code == "705" and note.span.line == 12
 
 
 def test_bounds_that_cannot_be_counted() -> None:
