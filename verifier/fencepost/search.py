@@ -100,6 +100,7 @@ class Search:
         self.explorations = 0
         self.family_of: dict[str, Hashable] = {}
         self._told: set[Hashable] = set()
+        self._boundary: set[Hashable] = set()
         self._latest = 0  # operations of shapes when the latest new fact was seen
         self._candidates: list[tuple[int, ...]] | None = None
         self._signatures: dict[Hashable, Signature | None] = {}
@@ -501,7 +502,10 @@ class Search:
         facts = self.causes.settle(self.seen)
         self.spent["tail"] = 0
         for seen in facts if boundaries else ():
-            seen.boundary = self._is_boundary(seen)
+            key = self.causes.key(seen.fact)
+            seen.boundary = key in self._boundary or self._is_boundary(seen)
+            if seen.boundary:
+                self._boundary.add(key)  # whatever is found out later, or no more for want of time
         return Outcome(
             facts,
             self.tried,
