@@ -81,6 +81,9 @@ READERS = {
     "bound of a serial loop": "for i in T.serial(cnt[0]):\n    B[i, 0] = A[i, 0]",
     "start of a serial loop": "for i in T.serial(cnt[0], 64):\n    B[i, 0] = A[i, 0]",
     "while": "while cnt[0] > 0:\n    T.copy(A[0, 0], B[0, 0])",
+    "bound of a pipelined loop": "for i in T.Pipelined(cnt[0], num_stages=0):\n    B[i, 0] = A[i, 0]",
+    "slice that has a name": "x = A[cnt[0] : cnt[0] + 1, 0:64]\nT.copy(x, B[0:1, 0:64])",
+    "printed": "T.print(A[cnt[0], 0])",
     "an unknown loop": "for i in T.persistent(cnt[0]):\n    B[0, 0] = A[0, 0]",
     "scalar in a branch": "if k >= 0:\n    s = cnt[0]\n    T.copy(A[0, s * 64], B[0, 0])",
     "scalar of a scalar in a branch": "if k >= 0:\n    s = cnt[0]\n    t = s ^ 3\n    T.copy(A[0, t], B[0, 0])",
@@ -211,6 +214,14 @@ def test_no_finding_rests_on_places_that_are_not_known() -> None:
     steps = ("T.copy(B[bx * block, k * 64], a)", "T.copy(a, B[bx * block, k * 64])")
     result = _check(_loop(*steps, notes="stage=[0, 1], order=[0, 1]"))
     assert result.verdict is Verdict.UNKNOWN and not result.faults
+
+
+@pytest.mark.parametrize(
+    "statement", ["x = T.view(a[cnt[0], 0:64], (64,))", "x = T.make_tensor(I[cnt[0], 0], (64,), 'float16')"]
+)
+def test_memory_that_is_found_through_memory_is_said(statement: str) -> None:
+    result = _check(_loop(FILL, statement, "T.copy(x, B[0, 0:64])", notes="stage=[0, 1], order=[0, 1]"))
+    assert result.verdict is Verdict.UNKNOWN and result.evidence.startswith(("the loop", "line", "which"))
 
 
 def test_an_action_in_a_subscript_is_said() -> None:

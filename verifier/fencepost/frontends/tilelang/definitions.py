@@ -174,12 +174,16 @@ class Definitions(State):
             if word in ("view", "reshape") and value.args:
                 base = self.evaluator.value(value.args[0])
                 if isinstance(base, Region):
+                    if base.at:
+                        return [self.gap(value, f"which part `{ast.unparse(value)[:60]}` is")]
                     base = base.tensor
                 if isinstance(base, Tensor):
                     self.scope[name] = replace(base, shape=None)
                     return []
             if word == "make_tensor" and value.args:
                 pointer = self.evaluator.value(value.args[0])
+                if self.evaluator.variables and not isinstance(pointer, Tensor) and touched(pointer):
+                    return [self.gap(value, f"which tensor `{ast.unparse(value)[:60]}` is")]
                 shape = self._dims(value.args[1]) if len(value.args) > 1 else None
                 own = pointer.name if isinstance(pointer, Tensor) else self.fresh_name(name)
                 self.scope[name] = Tensor(own, "global", shape)
