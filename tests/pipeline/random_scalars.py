@@ -346,8 +346,9 @@ class Interpreter:
                     self.statement(stmt, dict(inner), (*label, k, n)) if not isinstance(stmt, ir.Bind) else None
         else:
             self.memory = {c: v for c, v in self.memory.items() if c[1] == 0}
-            for t in range(self.trips + plan.last_stage):
-                steady = plan.last_stage <= t < self.trips
+            last = plan.last_stage
+            for t in (*range(last), *range(last, self.trips), *range(self.trips, self.trips + last)):
+                steady = last <= t < self.trips
                 for slot in plan.emitted:
                     k = t - slot.stage
                     if steady or 0 <= k < self.trips:

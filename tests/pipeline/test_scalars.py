@@ -350,3 +350,14 @@ def test_values_of_binds_are_no_buffers_with_versions() -> None:
     body = "c = f(k)\nif 1 == 1:\n    bind s = c\n    use O <- O @ V at (s)"
     (fault,) = (f for f in _result(FORWARD + ", num_stages = 3", body).faults if f.code == "930")
     assert "versions: c 2)" in fault.message
+
+
+def test_a_scalar_from_before_the_loop_need_not_have_every_value() -> None:
+    """The loop is wrong if c is 0, which it is not; where it is wrong either way, that is told."""
+    body = "if c == 0:\n    store C <- g[k] @ MTE3\nload g[k + 1] <- A @ MTE2"
+    notes = "stage = (0, 1), order = (0, 1)"
+    assert _outcome(notes, body) == "unknown"
+    assert _outcome(notes, body.replace("c == 0", "n == 4")).startswith("refuted")
+    either = body.replace("\nload", "\nelse:\n    store D <- g[k] @ MTE3\nload")
+    assert _outcome(notes, either).startswith("refuted")
+    assert _outcome(notes, body.replace("c == 0", "k == c")) == "unknown"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
 from fencepost.pipeline.forms import Form, Scope
-from fencepost.pipeline.setting import Setting
+from fencepost.pipeline.setting import ITERATION, Setting
 from fencepost.pipeline.smt import Writer, number, quoted
 from fencepost.pipeline.surroundings import Surroundings
 from fencepost.pipeline.trips import Trips, Unclear
@@ -67,6 +68,9 @@ class Simple:
     def given(self, condition: ir.Expr, holds: bool) -> Trips:
         return _Constrained(self, ((condition, holds),))
 
+    def computed(self, condition: ir.Expr) -> str | None:
+        return _other_name(condition, {*self.parameters, *ir.BUILTINS, ITERATION})
+
 
 @dataclass(frozen=True)
 class _Constrained:
@@ -86,6 +90,9 @@ class _Constrained:
 
     def given(self, condition: ir.Expr, holds: bool) -> Trips:
         return replace(self, conditions=(*self.conditions, (condition, holds)))
+
+    def computed(self, condition: ir.Expr) -> str | None:
+        return self.simple.computed(condition)
 
     def _solver(self) -> _Query:
         simple = self.simple
@@ -119,11 +126,19 @@ class Solved:
     def given(self, condition: ir.Expr, holds: bool) -> Trips:
         return replace(self, conditions=(*self.conditions, (condition, holds)))
 
+    def computed(self, condition: ir.Expr) -> str | None:
+        around = {owner.var for owner, _ in self.around.enclosing if not isinstance(owner, ir.If)}
+        return _other_name(condition, self._known() | around | {ITERATION})
+
+    def _known(self) -> set[str]:
+        kernel = self.around.kernel
+        return set(kernel.parameters) | set(ir.BUILTINS) | {c.name for c in kernel.constants}
+
     def _query(self) -> _Query:
         scope, kernel = self.scope, self.around.kernel
         text = scope.extended().text
         conditions = [(text(a), True) for a in kernel.assumes]
-        known = set(kernel.parameters) | set(ir.BUILTINS) | {c.name for c in kernel.constants}
+        known = self._known()
         for owner, branch in self.around.enclosing:
             if isinstance(owner, ir.If):
                 arms = owner.branches if branch < 0 else owner.branches[: branch + 1]
@@ -139,11 +154,16 @@ class Solved:
         span = ir.Binary("-", text(self.loop.stop), text(self.loop.start))
         count = ir.Call("max", (ir.Int(0), span))
         for expr in (count, *(c for c, _ in conditions)):
-            for node in ir.walk(expr):
-                if isinstance(node, ir.Name) and node.id not in known:
-                    raise Unclear(f"how often the loop runs depends on {node.id}, which the kernel computes")
+            if (name := _other_name(expr, known)) is not None:
+                raise Unclear(f"how often the loop runs depends on {name}, which the kernel computes")
         names = (*kernel.parameters, *sorted(known - set(kernel.parameters) - {c.name for c in kernel.constants}))
         return _Query(names, count, (*conditions, *self.conditions))
+
+
+def _other_name(expr: ir.Expr, known: Container[str]) -> str | None:
+    """A name in the expression that is not known."""
+    names = (n.id for n in ir.walk(expr) if isinstance(n, ir.Name))
+    return next((name for name in names if name not in known), None)
 
 
 def _strided(owner: ir.For, start: ir.Expr, stop: ir.Expr, step: ir.Expr) -> list[tuple[ir.Expr, bool]]:

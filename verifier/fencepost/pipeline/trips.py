@@ -36,6 +36,9 @@ class Trips(Protocol):
     def given(self, condition: ir.Expr, holds: bool) -> Trips:
         """The trip counts for which, besides, `condition` holds or does not hold."""
 
+    def computed(self, condition: ir.Expr) -> str | None:
+        """A name in `condition` whose value the kernel computes before the loop, so that not every one is possible."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnyTrips:
@@ -52,6 +55,9 @@ class AnyTrips:
 
     def given(self, condition: ir.Expr, holds: bool) -> Trips:
         return self
+
+    def computed(self, condition: ir.Expr) -> str | None:
+        return None
 
 
 ANY_TRIPS = AnyTrips()
