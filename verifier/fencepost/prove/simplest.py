@@ -28,7 +28,8 @@ def norm(term: Term) -> Term:
             if head == "mod":
                 return make("mod", _total(kept, constant % m), m)
             whole = _total({atom: (c - kept[atom]) // m for atom, c in parts.items()}, constant // m)
-            return norm(("+", whole, make("div", _total(kept, constant % m), m)))
+            rest = make("div", _total(kept, constant % m), m)
+            return rest if whole == 0 else norm(("+", whole, rest))
         case ("<=" | "="), [a, b]:
             return _compared(head, *linear(("+", a, ("-", b))))
         case "not", [a]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import count
+from itertools import count, islice, product
 from math import lcm
 from typing import Any
 
@@ -25,6 +25,7 @@ from fencepost.prove.traits import Traits, traits_of
 
 _PATIENT = 4  # how often the numbers of unknown events of a state grow before they are taken to be any
 _LEARNS = 3  # how often a state that is made more general takes over facts from the other
+_WAYS = 8  # in which a fact may be said of other symbols
 _MOST = 20  # more than any number of unknown events that is allowed
 _FAR = 30  # instructions between two looks at the clock
 
@@ -63,6 +64,7 @@ class Tabulator:
         self.traits: dict[str, Traits] = {
             agent: traits_of(self.resolver.compiled, p, self.finer) for agent, p in self.programs.items()
         }
+        self.longest = max(len(p.code) for p in self.programs.values())
         self.modulus = lcm(*(m for traits in self.traits.values() for m in traits.moduli.values()))
         self.by_shape: dict[Any, list[Entry]] = {}
         self.fresh = count()
@@ -88,7 +90,7 @@ class Tabulator:
         if time.monotonic() > self.deadline:
             raise NotClosed("out of time")
         heads = any(isinstance(self.programs[a].code[s.at[a]], Next) for a in asked)
-        if s.moved and heads:
+        if s.moved and (heads or s.moved > self.longest):
             return "here"
         agent = list(asked)[-1]
         kind, term = asked[agent]
@@ -218,12 +220,13 @@ class Tabulator:
         """A state that covers both; None if they have too little in common."""
         general = entry.state
         union = Union_(general, s, self)
-        scalars: dict[str, dict[str, Term]] = {}
-        for agent, values in general.scalars.items():
-            scalars[agent] = {}
-            for name in sorted(values, key=lambda n: (not n.startswith("next "), n)):
-                modulus = self.traits[agent].moduli.get(name, 1)
-                scalars[agent][name] = union.unify(values[name], s.scalars[agent][name], modulus)
+        scalars: dict[str, dict[str, Term]] = {agent: {} for agent in general.scalars}
+        names = [(agent, name) for agent, values in general.scalars.items() for name in values]
+        names.sort(key=lambda n: (not isinstance(general.scalars[n[0]][n[1]], int), not n[1].startswith("next "), n))
+        for agent, name in names:
+            modulus = self.traits[agent].moduli.get(name, 1)
+            theirs = s.scalars[agent][name]
+            scalars[agent][name] = union.unify(general.scalars[agent][name], theirs, modulus)
         rounds = {
             key: [None if a is None else union.unify(a, b, 1) for a, b in zip(some, s.standing.rounds[key], strict=True)]
             for key, some in general.standing.rounds.items()
@@ -274,8 +277,8 @@ class Tabulator:
         return {"start": start, "states": states}
 
     def _home(self, machine: Machine, s: State) -> tuple[Entry, dict[str, Term]]:
-        s = replace(self._bare(s), facts=s.facts)
-        for entry in self.by_shape.get(self._shape(self._bare(s)), ()):
+        bare = self._bare(s)
+        for entry in self.by_shape.get(self._shape(bare), ()):
             if entry.alive and (values := self._covering(machine, entry.state, s)) is not None:
                 return entry, values
         raise Rejected("a state is covered no longer")
@@ -395,7 +398,7 @@ class Union_:
         if a == b and not symbols_in([a]):
             return a
         for symbol, one, other, steps in self.groups:
-            for factor in (1, -1, steps, -steps):
+            for factor in self._factors(a, b, one, other, steps):
                 away = norm(minus(a, ("*", factor, one)))
                 if away == norm(minus(b, ("*", factor, other))) and not symbols_in([away]):
                     return norm(("+", ("*", factor, symbol), away))
@@ -415,14 +418,27 @@ class Union_:
         self.groups.append((symbol, divided(a, rest, steps), divided(b, rest, steps), steps))
         return norm(("+", ("*", steps, symbol), rest))
 
+    @staticmethod
+    def _factors(a: Term, b: Term, one: Term, other: Term, steps: int) -> dict[int, None]:
+        """By which factors a term may follow another."""
+        found = dict.fromkeys((1, -1, steps, -steps))
+        grown, by = norm(minus(b, a)), norm(minus(other, one))
+        if isinstance(grown, int) and isinstance(by, int) and by and grown % by == 0:
+            found[grown // by] = None
+        (parts, _), (others, _) = linear(a), linear(one)
+        found |= {parts[x] // c: None for x, c in others.items() if parts.get(x, 1) % c == 0 and x in parts}
+        found.pop(0, None)
+        return found
+
     def facts(self, theirs: tuple[Term, ...], learns: bool) -> tuple[Term, ...] | None:
         """The facts that hold in both; None if what is decided of unknown functions differs."""
         sides = ({z: a for z, a, *_ in self.groups}, {z: b for z, _, b, _ in self.groups})
+        known_ = (self.general.facts, theirs)
         found: dict[Term, None] = {}
         for z, a, b, _ in self.groups if learns else ():
-            if isinstance(a, int) and isinstance(b, int):
-                found[norm(le(min(a, b), z))] = None
-                found[norm(le(z, max(a, b)))] = None
+            for bound in (norm(le(k, z)) for k in (a, b, 0) if isinstance(k, int)):
+                if all(self.tabulator.implied(some, subst(side)(bound)) for some, side in zip(known_, sides, strict=True)):
+                    found[bound] = None
         for side, some, other, there in (
             (sides[0], self.general.facts, theirs, sides[1]), (sides[1], theirs, self.general.facts, sides[0]),
         ):  # fmt: skip
@@ -441,37 +457,36 @@ class Union_:
 
     def _said(self, fact: Term, side: dict[str, Term]) -> Iterator[Term]:
         """A fact about one of the states in the words of both."""
-        back: dict[str, Term] = {}
+        choices: dict[str, list[Term]] = {}
         for symbol, value in side.items():
             parts, constant = linear(value)
-            olds = [a for a in parts if isinstance(a, str) and a[0] == "x"]
-            if len(parts) == 1 and olds and parts[olds[0]] in (1, -1):
-                back.setdefault(olds[0], norm(("*", parts[olds[0]], minus(symbol, constant))))
-        if symbols_in([fact]) <= back.keys():
-            yield norm(subst(back)(fact))
-        for symbol, _, _, steps in self.groups:
-            if isinstance(side[symbol], int):
-                yield from self._moved(fact, ("*", steps, minus(symbol, side[symbol])), back)
+            if len(parts) == 1 and (old := next(iter(parts)))[0] == "x" and parts[old] in (1, -1):
+                choices.setdefault(old, []).append(norm(("*", parts[old], minus(symbol, constant))))
+        about = sorted(symbols_in([fact]))
+        for chosen in islice(product(*(choices.get(old, ()) for old in about)), _WAYS):
+            said = norm(subst(dict(zip(about, chosen, strict=True)))(fact))
+            yield said
+            for symbol, _, _, steps in self.groups:
+                if isinstance(side[symbol], int):
+                    yield from moved(said, ("*", steps, minus(symbol, side[symbol])))
 
-    def _moved(self, fact: Term, away: Term, back: dict[str, Term]) -> Iterator[Term]:
-        """A fact that speaks of numbers, taken to speak of their distance to a symbol."""
-        if not symbols_in([fact]) <= back.keys():
-            return
-        fact = norm(subst(back)(fact))
 
-        def shifted(term: Term) -> Term:
-            if isinstance(term, tuple) and term[0][:2] == "f.":
-                return (term[0], *(("+", t, away) if isinstance(t, int) else t for t in term[1:]))
-            return (term[0], *map(shifted, term[1:])) if isinstance(term, tuple) else term
+def moved(fact: Term, away: Term) -> Iterator[Term]:
+    """A fact that speaks of numbers, taken to speak of their distance to something that is `away`."""
 
-        if any(name[:2] == "f." and operands for name, *operands in applications([fact])):
-            yield norm(shifted(fact))
-            return
-        inner = fact[1] if fact[0] == "not" else fact
-        if inner[0] in ("<=", "="):
-            for factor in (1, -1):
-                moved = (inner[0], inner[1], ("+", inner[2], ("*", factor, away)))
-                yield norm(("not", moved) if fact[0] == "not" else moved)
+    def shifted(term: Term) -> Term:
+        if isinstance(term, tuple) and term[0][:2] == "f.":
+            return (term[0], *(("+", t, away) if isinstance(t, int) else t for t in term[1:]))
+        return (term[0], *map(shifted, term[1:])) if isinstance(term, tuple) else term
+
+    if any(name[:2] == "f." and operands for name, *operands in applications([fact])):
+        yield norm(shifted(fact))
+        return
+    inner = fact[1] if fact[0] == "not" else fact
+    if inner[0] in ("<=", "="):
+        for factor in (1, -1):
+            other = (inner[0], inner[1], ("+", inner[2], ("*", factor, away)))
+            yield norm(("not", other) if fact[0] == "not" else other)
 
 
 def divided(a: Term, rest: int, modulus: int) -> Term:
