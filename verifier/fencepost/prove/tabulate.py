@@ -18,7 +18,7 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Next
 from fencepost.prove.checker import Rejected, Walk
 from fencepost.prove.plainterms import Term, applications, both, conjuncts, le, minus, no, subst
-from fencepost.prove.simplest import known, linear, norm
+from fencepost.prove.simplest import gathered, known, linear, norm
 from fencepost.prove.standing import Rules, Standing
 from fencepost.prove.statetable import Machine, State
 from fencepost.prove.traits import Traits, traits_of
@@ -163,6 +163,13 @@ class Tabulator:
         bare = replace(s, scalars=scalars)
         about = symbols_in(values_of(bare))
         facts = tuple(f for f in s.facts if symbols_in([f]) <= about and self._matters(s, f))
+        for fact in facts:
+            if fact[0] == "not" and fact[1][0] == "=":
+                _, total, k = fact[1]
+                sides = (("<=", total, k), ("<=", ("-", total), -k))
+                for side, other in (sides, sides[::-1]):
+                    if self.implied(s.facts, norm(side)):
+                        facts = gathered(facts, norm(no(other)))
         return replace(bare, facts=facts)
 
     def _matters(self, s: State, fact: Term) -> bool:
@@ -222,7 +229,8 @@ class Tabulator:
         union = Union_(general, s, self)
         scalars: dict[str, dict[str, Term]] = {agent: {} for agent in general.scalars}
         names = [(agent, name) for agent, values in general.scalars.items() for name in values]
-        names.sort(key=lambda n: (not isinstance(general.scalars[n[0]][n[1]], int), not n[1].startswith("next "), n))
+        sizes = {n: len(linear(general.scalars[n[0]][n[1]])[0]) for n in names}
+        names.sort(key=lambda n: (sizes[n], not n[1].startswith("next "), n))
         for agent, name in names:
             modulus = self.traits[agent].moduli.get(name, 1)
             theirs = s.scalars[agent][name]
@@ -402,7 +410,9 @@ class Union_:
                 away = norm(minus(a, ("*", factor, one)))
                 if away == norm(minus(b, ("*", factor, other))) and not symbols_in([away]):
                     return norm(("+", ("*", factor, symbol), away))
-        if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] and len(a) == len(b) and a[0] != "+":
+        if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] in ("<=", "="):
+            return norm((a[0], self.unify(norm(minus(*a[1:])), norm(minus(*b[1:])), 1), 0))
+        if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] and len(a) == len(b) and a[0] not in ("+", "*"):
             return norm((a[0], *(self.unify(x, y, 1) for x, y in zip(a[1:], b[1:], strict=True))))
         if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] == "+" and len(a) == len(b):
             kinds = [(x[0] if isinstance(x, tuple) else type(x)) for x in a[1:]]
@@ -425,8 +435,8 @@ class Union_:
         grown, by = norm(minus(b, a)), norm(minus(other, one))
         if isinstance(grown, int) and isinstance(by, int) and by and grown % by == 0:
             found[grown // by] = None
-        (parts, _), (others, _) = linear(a), linear(one)
-        found |= {parts[x] // c: None for x, c in others.items() if parts.get(x, 1) % c == 0 and x in parts}
+        for (parts, _), (others, _) in ((linear(a), linear(one)), (linear(b), linear(other))):
+            found |= {parts[x] // c: None for x, c in others.items() if x in parts and parts[x] % c == 0}
         found.pop(0, None)
         return found
 
@@ -457,18 +467,36 @@ class Union_:
 
     def _said(self, fact: Term, side: dict[str, Term]) -> Iterator[Term]:
         """A fact about one of the states in the words of both."""
-        choices: dict[str, list[Term]] = {}
+        choices: dict[str, list[tuple[Term, int]]] = {}
         for symbol, value in side.items():
             parts, constant = linear(value)
-            if len(parts) == 1 and (old := next(iter(parts)))[0] == "x" and parts[old] in (1, -1):
-                choices.setdefault(old, []).append(norm(("*", parts[old], minus(symbol, constant))))
+            if len(parts) == 1 and (old := next(iter(parts)))[0] == "x":
+                choices.setdefault(old, []).append((minus(symbol, constant), parts[old]))
         about = sorted(symbols_in([fact]))
         for chosen in islice(product(*(choices.get(old, ()) for old in about)), _WAYS):
-            said = norm(subst(dict(zip(about, chosen, strict=True)))(fact))
+            said = rewritten(fact, dict(zip(about, chosen, strict=True)))
+            if said is None:
+                continue
             yield said
             for symbol, _, _, steps in self.groups:
                 if isinstance(side[symbol], int):
                     yield from moved(said, ("*", steps, minus(symbol, side[symbol])))
+
+
+def rewritten(fact: Term, values: dict[str, tuple[Term, int]]) -> Term | None:
+    """A fact in which symbols are quotients, without a rest; None if it cannot be written so."""
+    if all(divisor in (1, -1) for _, divisor in values.values()):
+        return norm(subst({old: norm(("*", divisor, term)) for old, (term, divisor) in values.items()})(fact))
+    if fact[0] != "<=":
+        return None
+    by = lcm(*(divisor for _, divisor in values.values()))
+    total: list[Term] = []
+    for atom, factor in linear(fact[1])[0].items():
+        term, divisor = values.get(atom, (atom, 1))
+        if atom not in values and symbols_in([atom]):
+            return None
+        total.append(("*", factor * by // divisor, term))
+    return norm(("<=", ("+", *total), by * fact[2]))
 
 
 def moved(fact: Term, away: Term) -> Iterator[Term]:
@@ -486,6 +514,8 @@ def moved(fact: Term, away: Term) -> Iterator[Term]:
     if inner[0] in ("<=", "="):
         for factor in (1, -1):
             other = (inner[0], inner[1], ("+", inner[2], ("*", factor, away)))
+            if len(linear(minus(*other[1:]))[0]) > max(3, len(linear(inner[1])[0])):
+                continue
             yield norm(("not", other) if fact[0] == "not" else other)
 
 
