@@ -17,7 +17,7 @@ from typing import Any
 from fencepost import ir
 from fencepost.model.effects import Resolver
 from fencepost.model.program import Emit, Enter, Jump, MoveCursor, Next, Require, Set, Store, Test
-from fencepost.prove.checker import Claim, Rejected, Walk, plain
+from fencepost.prove.checker import Claim, Rejected, Walk, fields_of, plain
 from fencepost.prove.plainterms import Term, add, applications, both, either, eq, lt, make, no, read, subst
 from fencepost.prove.simplest import gathered, known, norm
 from fencepost.prove.standing import Rules, Standing
@@ -282,13 +282,6 @@ def _next(answers: list[Any]) -> Any:
     if not answers:
         raise Rejected("an answer is missing")
     return answers.pop()
-
-
-def fields_of(item: Any, *names: str) -> list[Any]:
-    """The values of an object that has exactly these fields."""
-    if not isinstance(item, dict) or item.keys() != set(names):
-        raise Rejected(f"not an object with the fields {', '.join(names)}")
-    return [item[name] for name in names]
 
 
 STATE = ("at", "scalars", "facts", "pipes", "queues", "marks", "written", "rounds", "numbers", "answers")

@@ -14,10 +14,13 @@ from itertools import count, islice, product
 from math import lcm
 from typing import Any
 
+from fencepost import ir
 from fencepost.model.effects import Resolver
-from fencepost.model.program import Next
+from fencepost.model.program import Next, compile_kernel
+from fencepost.prove import solver
 from fencepost.prove.checker import Rejected, Walk
 from fencepost.prove.plainterms import Term, applications, both, conjuncts, le, minus, no, subst
+from fencepost.prove.recheck import assumption, query
 from fencepost.prove.simplest import gathered, known, linear, norm
 from fencepost.prove.standing import Rules, Standing
 from fencepost.prove.statetable import Machine, State
@@ -47,12 +50,11 @@ class Entry:
 
 @dataclass
 class Tabulator:
-    """Builds a table.  `check` answers SMT-LIB conditions; `finer` compares counters with all constants that there are."""
+    """Builds a table.  `finer`: values of scalars below all constants are told apart."""
 
     resolver: Resolver
     batched: bool
-    unsatisfiable: Callable[[tuple[Term, ...]], bool]
-    value: Callable[[tuple[Term, ...], Term], int | None]
+    assumed: Term
     deadline: float
     states: int = 600
     finer: bool = False
@@ -68,9 +70,23 @@ class Tabulator:
         self.modulus = lcm(*(m for traits in self.traits.values() for m in traits.moduli.values()))
         self.by_shape: dict[Any, list[Entry]] = {}
         self.fresh = count()
-        self.values: dict[str, int] = {}
+        self.answers: dict[str, bool] = {}
 
     # ------------------------------------------------------------------------------------------ questions
+
+    def unsatisfiable(self, conditions: tuple[Term, ...]) -> bool:
+        """Whether conditions cannot hold together."""
+        if (asserted := both(self.assumed, *conditions)) == "false":
+            return True
+        text = query(asserted)
+        if text not in self.answers:
+            self.answers[text] = solver.check(text, self.deadline).answer == "unsat"
+        return self.answers[text]
+
+    def value(self, facts: tuple[Term, ...], term: Term) -> int | None:
+        """A value that a term can have."""
+        text = query(both(self.assumed, *facts, ("=", "value", term)))
+        return solver.check(text, self.deadline).model.get("value")
 
     def implied(self, facts: tuple[Term, ...], condition: Term) -> bool:
         condition = norm(condition)
@@ -290,6 +306,18 @@ class Tabulator:
             if entry.alive and (values := self._covering(machine, entry.state, s)) is not None:
                 return entry, values
         raise Rejected("a state is covered no longer")
+
+
+def tabulated(kernel: ir.Kernel, batched: bool, deadline: float) -> dict[str, Any]:
+    """The table of a kernel under one credit scheme.  Raises NotClosed, ModelError."""
+    reasons: dict[str, None] = {}
+    for finer in (False, True):
+        resolver = Resolver(compile_kernel(kernel))
+        try:
+            return Tabulator(resolver, batched, assumption(resolver), deadline, finer=finer).run()
+        except (NotClosed, RecursionError) as error:
+            reasons[str(error)] = None
+    raise NotClosed("; ".join(reasons))
 
 
 # ---------------------------------------------------------------------------------------------- terms
