@@ -77,7 +77,10 @@ def by_closed_forms(kernel: ir.Kernel, deadline: float) -> dict[str, Any]:
 
 
 def by_states(kernel: ir.Kernel, deadline: float) -> dict[str, Any]:
-    """The certificate that is a table of relative states; whether its claims hold is not asked.  Raises NotCertified."""
+    """The certificate that is a table of relative states; whether its claims hold is not asked.
+
+    Raises NotCertified.
+    """
     try:
         tables = {scheme: tabulated(kernel, scheme == "batched", deadline) for scheme in schemes(kernel)}
         return written(kernel, STATES, json.loads(json.dumps({"tables": tables})))

@@ -13,16 +13,16 @@ _PAIRS = {"and": "or", "or": "and"}
 
 @lru_cache(maxsize=200_000)
 def norm(term: Term) -> Term:
-    """An equal term: sums are collected, remainders and quotients of sums reduced, comparisons brought to `sum <= k`."""
+    """An equal term: sums are collected, remainders and quotients reduced, comparisons brought to `sum <= k`."""
     if not isinstance(term, tuple):
         return term
     head, *operands = term
     match head, operands:
-        case ("+" | "-" | "*"), _:
+        case (("+" | "-" | "*"), _):
             return _total(*linear(term))
         case ("op.product", [int(a), b]) | ("op.product", [b, int(a)]):
             return norm(("*", a, b))
-        case ("mod" | "div"), [a, int(m)] if m > 0:
+        case (("mod" | "div"), [a, int(m)]) if m > 0:
             parts, constant = linear(a)
             kept = {atom: c % m for atom, c in parts.items()}
             if head == "mod":
@@ -30,11 +30,11 @@ def norm(term: Term) -> Term:
             whole = _total({atom: (c - kept[atom]) // m for atom, c in parts.items()}, constant // m)
             rest = make("div", _total(kept, constant % m), m)
             return rest if whole == 0 else norm(("+", whole, rest))
-        case ("<=" | "="), [a, b]:
+        case (("<=" | "="), [a, b]):
             return _compared(head, *linear(("+", a, ("-", b))))
         case "not", [a]:
             return _negated(norm(a))
-        case ("and" | "or"), _:
+        case (("and" | "or"), _):
             found = make(head, *map(norm, operands))
             some = found[1:] if found[0] == head else ()
             return no(make(head)) if any(_negated(part) in some for part in some) else found

@@ -1,7 +1,7 @@
 """Standing: which signals and messages are pending, which accesses are open, and who does not know of them yet?
 
 One step of the execution model without clocks.  Whoever carries order (a pipe, a pending signal, a mutex that was
-given back, an accumulator flag) is a *holder*; of each holder it is kept of which events it does **not** know.  An event
+given back, an accumulator flag) is a *holder*; of each it is kept of which events it does **not** know.  An event
 stands for its latest execution: "write 3" is the last write of cell 3.  Events that are counted ("wait ...") say how
 many of the latest are not known.  Knowing less and having seen fewer writes is always worse: faults only become more.
 """
@@ -79,7 +79,9 @@ class Standing:
         for n, declared in enumerate(rules.resolver.rings):
             if (ring := rules.ring(n)).unguarded:
                 raise Rejected(f"{declared} cannot have its credits in batches")
-            queues |= {f"credit {n} {lane}": [{} for _ in range(0, ring.slots, ring.batch)] for lane in range(declared.lanes)}
+            queues |= {
+                f"credit {n} {lane}": [{} for _ in range(0, ring.slots, ring.batch)] for lane in range(declared.lanes)
+            }
         return Standing(rules, pipes, queues, {}, set(), {}, {})
 
     def copy(self) -> Standing:
@@ -108,7 +110,9 @@ class Standing:
         mine, theirs = ({key: some for key, some in s.rounds.items() if some} for s in (self, other))
         if mine.keys() != theirs.keys():
             raise Rejected("something else is pending")
-        pairs = [(u, other.pipes[k]) for k, u in self.pipes.items()] + [(u, other.marks[k]) for k, u in self.marks.items()]
+        pairs = [(u, other.pipes[k]) for k, u in self.pipes.items()] + [
+            (u, other.marks[k]) for k, u in self.marks.items()
+        ]
         pairs += [pair for k, queue in here.items() for pair in zip(queue, there[k], strict=True)]
         if any(u.get(e, 0) < v.get(e, 0) for u, v in pairs for e in {**u, **v}):
             raise Rejected("somebody knows less")
@@ -138,7 +142,7 @@ class Standing:
         return found
 
     def execute(self, e: Effect, task: Term | None, demand: Callable[[str, Term], None]) -> None:
-        """Execute an operation without obstacle.  Raises Rejected for a fault; `demand` takes what depends on values."""
+        """Execute an operation without obstacle.  Raises Rejected for a fault; `demand` takes what values decide."""
         me, agent = f"{e.agent}.{e.pipe[1]}", f"{e.agent}."
 
         def check(right: bool, fault: str) -> None:
@@ -151,7 +155,7 @@ class Standing:
         mine = joined([self.pipes[me], self.pipes[f"{agent}S"], *giving, *drained])
         ordered = {f"wait {name}": most + 1 for name, most in map(self.rules.channel, e.waits)}
         kind = type(e.stmt).__name__.lower()
-        if e.rings and kind != "free" or self.rules.release is ir.Free:
+        if (e.rings and kind != "free") or self.rules.release is ir.Free:
             ordered |= {f"{kind} {n} {lane}": self.rules.ring(n).slots + 1 for n, lane in e.rings}
         if e.phase is not None:
             ordered |= {f"{e.phase[0]} {cell}": 1 for cell in e.phased}

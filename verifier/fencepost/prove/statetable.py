@@ -129,8 +129,8 @@ class Machine:
                         raise Rejected("a path runs on without a question")
             if s.moved > before:
                 continue
-            here = [p.code[s.at[agent]] for agent, p in self.programs.items()]
-            if all(isinstance(i, Emit) and isinstance(self.programs[a].sites[i.site], ir.SyncAll) for a, i in zip(self.programs, here)):
+            here = [(p, p.code[s.at[agent]]) for agent, p in self.programs.items()]
+            if all(isinstance(i, Emit) and isinstance(p.sites[i.site], ir.SyncAll) for p, i in here):
                 s.standing.meet()
                 s.at = {agent: pc + 1 for agent, pc in s.at.items()}
                 s.moved += 1

@@ -19,7 +19,7 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Next, compile_kernel
 from fencepost.prove import solver
 from fencepost.prove.checker import Rejected, Walk
-from fencepost.prove.plainterms import Term, applications, both, conjuncts, le, minus, no, subst
+from fencepost.prove.plainterms import Term, applications, both, le, minus, no, subst
 from fencepost.prove.recheck import assumption, query
 from fencepost.prove.simplest import gathered, known, linear, norm
 from fencepost.prove.standing import Rules, Standing
@@ -190,12 +190,12 @@ class Tabulator:
 
     def _matters(self, s: State, fact: Term) -> bool:
         """Whether somebody may still ask for what a fact says of unknown functions."""
-        return all(self._ahead(s, name, operands) for name, *operands in applications([fact]) if name[:2] == "f." and operands)
+        return all(
+            self._ahead(s, name, operands) for name, *operands in applications([fact]) if name[:2] == "f." and operands
+        )
 
     def _ahead(self, s: State, name: str, operands: list[Term]) -> bool:
-        return any(
-            later(operands, point) for agent in self.programs for point in self._points(s, agent, name)
-        )
+        return any(later(operands, point) for agent in self.programs for point in self._points(s, agent, name))
 
     def _points(self, s: State, agent: str, name: str) -> Iterator[list[Term | None]]:
         """The arguments of the next calls of a function, as far as they are known."""
@@ -252,7 +252,9 @@ class Tabulator:
             theirs = s.scalars[agent][name]
             scalars[agent][name] = union.unify(general.scalars[agent][name], theirs, modulus)
         rounds = {
-            key: [None if a is None else union.unify(a, b, 1) for a, b in zip(some, s.standing.rounds[key], strict=True)]
+            key: [
+                None if a is None else union.unify(a, b, 1) for a, b in zip(some, s.standing.rounds[key], strict=True)
+            ]
             for key, some in general.standing.rounds.items()
         }
         facts = union.facts(s.facts, entry.grown < _LEARNS)
@@ -288,7 +290,7 @@ class Tabulator:
             return given
 
         start = answers(lambda machine: machine.start())
-        states = []
+        states: list[dict[str, Any]] = []
         while len(states) < len(queue):
             state = replace(queue[len(states)].state, moved=0)
             found = answers(lambda machine: machine.complete(state))  # noqa: B023
@@ -440,15 +442,13 @@ class Union_:
                     return norm(("+", ("*", factor, symbol), away))
         if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] in ("<=", "="):
             return norm((a[0], self.unify(norm(minus(*a[1:])), norm(minus(*b[1:])), 1), 0))
-        if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] and len(a) == len(b) and a[0] not in ("+", "*"):
-            return norm((a[0], *(self.unify(x, y, 1) for x, y in zip(a[1:], b[1:], strict=True))))
-        if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] == "+" and len(a) == len(b):
-            kinds = [(x[0] if isinstance(x, tuple) else type(x)) for x in a[1:]]
-            if kinds == [(x[0] if isinstance(x, tuple) else type(x)) for x in b[1:]] and tuple in map(type, a[1:]):
-                return norm(("+", *(self.unify(x, y, 1) for x, y in zip(a[1:], b[1:], strict=True))))
+        if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] and len(a) == len(b) and a[0] != "*":
+            kinds, others = ([(x[0] if isinstance(x, tuple) else type(x)) for x in t[1:]] for t in (a, b))
+            if a[0] != "+" or (kinds == others and tuple in map(type, a[1:])):
+                return norm((a[0], *(self.unify(x, y, 1) for x, y in zip(a[1:], b[1:], strict=True))))
         symbol = f"xn{next(self.tabulator.fresh)}"
-        (parts, k), (others, other) = linear(a), linear(b)
-        factors = [*parts.values(), *others.values()]
+        (parts, k), (theirs, other) = linear(a), linear(b)
+        factors = [*parts.values(), *theirs.values()]
         for steps in (self.tabulator.modulus, modulus, 1):
             rest = k % steps
             if other % steps == rest and not any(c % steps for c in factors):
@@ -473,9 +473,10 @@ class Union_:
         sides = ({z: a for z, a, *_ in self.groups}, {z: b for z, _, b, _ in self.groups})
         known_ = (self.general.facts, theirs)
         found: dict[Term, None] = {}
-        for z, a, b, _ in self.groups if learns else ():
-            for bound in (norm(le(k, z)) for k in (a, b, 0) if isinstance(k, int)):
-                if all(self.tabulator.implied(some, subst(side)(bound)) for some, side in zip(known_, sides, strict=True)):
+        for z, a, b, _ in self.groups:
+            for bound in (norm(le(k, z)) for k in ((a, b, 0) if learns else (0,)) if isinstance(k, int)):
+                held = zip(known_, sides, strict=True)
+                if all(self.tabulator.implied(some, subst(side)(bound)) for some, side in held):
                     found[bound] = None
         for side, some, other, there in (
             (sides[0], self.general.facts, theirs, sides[1]), (sides[1], theirs, self.general.facts, sides[0]),

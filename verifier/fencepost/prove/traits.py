@@ -33,8 +33,9 @@ _LARGEST = 24  # of common multiples of moduli
 class Traits:
     """Names are those of `Machine.start`.
 
-    `live` and `reachable` belong to an instruction.  `moduli`: by which remainders of a scalar are taken; `exact`: below
-    which its values are told apart.  `calls`: where unknown functions are called.  `loops`: the loop of each variable.
+    `live` and `reachable` belong to an instruction.  `moduli`: by which remainders of a scalar are taken; `exact`:
+    below which its values are told apart.  `calls`: where unknown functions are called.  `loops`: the loop of each
+    variable.
     """
 
     compiled: Compiled
