@@ -19,10 +19,10 @@ from fencepost.model.program import compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, solver, tabulate
-from fencepost.prove.certificate import NotCertified, by_states, certify, distinct, seal
+from fencepost.prove.certificate import NotCertified, by_states, certify, distinct, seal, written
 from fencepost.prove.checker import Rejected
 from fencepost.prove.plainterms import Term, make
-from fencepost.prove.recheck import STATES, RecheckResult, derive, fingerprint, recheck
+from fencepost.prove.recheck import STATES, RecheckResult, derive, fingerprint, recheck, schemes
 from fencepost.prove.simplest import gathered, known, norm
 from fencepost.prove.statetable import Machine, State
 from fencepost.reading import parse
@@ -127,15 +127,15 @@ kernel messages(n):
         for t in range(n):
             if stop(t) > 0:
                 break
-            tpush_to_vector a @ FIX task = t
+            tpush_to_aiv a @ FIX task = t
 
     section vector:
         for t in range(n):
             if stop(t) > 0:
                 break
-            b <- tpop_from_cube @ V task = t
+            b <- tpop_from_aic @ V task = t
             exp y <- b @ V
-            tfree_to_cube b @ V
+            tfree_to_aic b @ V
 """
 
 EXPLORED = {"stops": STOPS, "skips": SKIPS, "messages": MESSAGES}
@@ -245,7 +245,7 @@ def test_every_change_is_found() -> None:
             found = seal(changed(sealed, path, change))
             if path[0] in ("tool", "solver") and change is other:
                 continue
-            if found["tables"] != sealed["tables"] and harmless(found, sealed, path):
+            if path[0] == "tables" and len(path) > 4 and harmless(found, sealed, path):
                 continue
             assert judged(found, believer(sealed)).problems, path
 
@@ -271,7 +271,7 @@ def test_junk_is_rejected_and_never_raises() -> None:
     sealed = json.loads(json.dumps(table()))
     paths = [p for p in places(sealed["tables"]) if p]
     deep: Any = 0
-    for _ in range(3_000):
+    for _ in range(300):
         deep = ["+", deep, 1]
     junk: list[Any] = [
         None,
@@ -328,8 +328,8 @@ BREAKS = {
         ("ring todo[2]", "ring todo[1]"),
     ),
     MESSAGES: (
-        ("            tfree_to_cube b @ V\n", ""),
-        ("exp y <- b @ V\n            tfree_to_cube b @ V", "tfree_to_cube b @ V\n            exp y <- b @ V"),
+        ("            tfree_to_aic b @ V\n", ""),
+        ("exp y <- b @ V\n            tfree_to_aic b @ V", "tfree_to_aic b @ V\n            exp y <- b @ V"),
         ("@ V task = t", "@ V task = t + 1"),
         ("slots = 4", "slots = 5"),
     ),
@@ -380,12 +380,16 @@ def test_careless_tables_of_broken_kernels_are_rejected(what: str, monkeypatch: 
     closed = 0
     for kernel in [*broken, *kernels("faulty.kir").values()]:
         try:
-            found = by_states(distinct(kernel), time.monotonic() + 5)
-        except (NotCertified, LookupError, ValueError):
+            hints = {s: tabulate.tabulated(kernel, s == "batched", time.monotonic() + 5) for s in schemes(kernel)}
+        except (tabulate.NotClosed, LookupError, ValueError):
             continue
         closed += 1
+        try:
+            found = written(distinct(kernel), STATES, json.loads(json.dumps({"tables": hints})))
+        except (Rejected, LookupError, ValueError):
+            continue
         assert judged(found).problems, kernel.name
-    assert closed or what == "claims"
+    assert closed > 3
 
 
 # ------------------------------------------------------------------------------------------------ forged tables
@@ -495,7 +499,7 @@ def at_the_end(table_: dict[str, Any]) -> None:
 
 def undefined(table_: dict[str, Any]) -> None:
     for item in table_["states"]:
-        item["answers"] = [[*a[:2], {x: "x0" for x in a[2]}] if a[0] == "to" else a for a in item["answers"]]
+        item["answers"] = [[*a[:2], dict.fromkeys(a[2], "x0")] if a[0] == "to" else a for a in item["answers"]]
 
 
 FORGERIES = [

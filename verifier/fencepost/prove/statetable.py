@@ -153,7 +153,10 @@ class Machine:
                 s.at[agent] = target
                 return True
             case Set(slot=slot, value=value):
-                values[program.slots[slot]] = norm(walk.integer(value))
+                found = self._settled(s, agent, walk.integer(value), asked)
+                if found is None:
+                    return False
+                values[program.slots[slot]] = found
             case Store(node=node):
                 where, new = walk.integer(node.index), walk.integer(node.value)
                 for k, record in enumerate(walk.records(node.ring, node.field, where)):
@@ -163,7 +166,11 @@ class Machine:
                 place = norm(make("mod", add(values[program.slots[cursor]], step), depth))
                 values |= {program.slots[slot]: place, **({program.slots[cursor]: place} if move == "next" else {})}
             case Enter(loop=loop, start=start, stop=stop):
-                values |= {f"next {loop}": norm(walk.integer(start)), f"limit {loop}": norm(walk.integer(stop))}
+                first = self._settled(s, agent, walk.integer(start), asked)
+                limit = None if first is None else self._settled(s, agent, walk.integer(stop), asked)
+                if limit is None:
+                    return False
+                values |= {f"next {loop}": first, f"limit {loop}": limit}
             case Test(condition=condition, target=target):
                 holds = self._holds(s, agent, walk.truth(condition), asked)
                 if holds is None:
@@ -222,6 +229,16 @@ class Machine:
         self.want(s, f"{agent}: a branch", condition if answer == "yes" else no(condition))
         return bool(answer == "yes")
 
+    def _settled(self, s: State, agent: str, value: Term, asked: dict[str, Asked]) -> Term | None:
+        """A value without choices; None if one of them is open."""
+        value = norm(value)
+        while (choice := next((a for a in parts_of(value) if a[0] == "ite"), None)) is not None:
+            holds = self._holds(s, agent, choice[1], asked)
+            if holds is None:
+                return None
+            value = norm(subst({choice: choice[2] if holds else choice[3]})(value))
+        return value
+
     # ------------------------------------------------------------------------------------------ the table
 
     def cover(self, s: State, target: State, values: dict[str, Term]) -> None:
@@ -246,6 +263,14 @@ class Machine:
             given = state.scalars[agent]
             values |= {name: given.get(name, f"any.{agent}.{plain(name)}") for name in values}
         return replace(state.copy(), scalars=found.scalars)
+
+
+def parts_of(term: Term) -> Iterator[tuple[Any, ...]]:
+    """The applications inside a term, outermost first."""
+    if isinstance(term, tuple):
+        yield term
+        for part in term[1:]:
+            yield from parts_of(part)
 
 
 def symbols(state: State) -> set[str]:

@@ -19,7 +19,7 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Next, compile_kernel
 from fencepost.prove import solver
 from fencepost.prove.checker import Rejected, Walk
-from fencepost.prove.plainterms import Term, applications, both, le, minus, no, subst
+from fencepost.prove.plainterms import Term, applications, both, le, make, minus, no, subst
 from fencepost.prove.recheck import assumption, query
 from fencepost.prove.simplest import gathered, known, linear, norm
 from fencepost.prove.standing import Rules, Standing
@@ -71,6 +71,7 @@ class Tabulator:
         self.by_shape: dict[Any, list[Entry]] = {}
         self.fresh = count()
         self.answers: dict[str, bool] = {}
+        self.cases: dict[tuple[Term, ...], list[dict[str, int]]] = {}  # values for which facts hold
 
     # ------------------------------------------------------------------------------------------ questions
 
@@ -90,7 +91,18 @@ class Tabulator:
 
     def implied(self, facts: tuple[Term, ...], condition: Term) -> bool:
         condition = norm(condition)
-        return known(condition, facts) or self.unsatisfiable((*facts, norm(no(condition))))
+        if known(condition, facts):
+            return True
+        cases = self.cases.setdefault(facts, [])
+        if any(valued(condition, case) == "false" for case in cases):
+            return False
+        text = query(both(self.assumed, *facts, norm(no(condition))))
+        if text not in self.answers:
+            found = solver.check(text, self.deadline)
+            self.answers[text] = found.answer == "unsat"
+            if found.answer == "sat" and not found.points:
+                cases.append(found.model)
+        return self.answers[text]
 
     def answer(self, s: State, kind: str, asked: Any) -> Any:
         """The guide of the machine, as far as it does not depend on the table."""
@@ -225,14 +237,38 @@ class Tabulator:
                 rest = constant % modulus if all(c % modulus == 0 for c in parts.values()) else "?"
                 most = traits.exact.get(name, 0)
                 small = constant if not parts and constant < most else "big"
-                plain.append((agent, name, rest, small))
+                fixed = name.startswith("limit ") and all(isinstance(p, str) and p[0] == "$" for p in parts)
+                plain.append((agent, name, rest, value if fixed and parts else small))
         st = s.standing
         holders = [*st.pipes.items(), *st.marks.items()]
         holders += [(f"{key} {n}", u) for key, queue in sorted(st.queues.items()) for n, u in enumerate(queue)]
-        known_ = tuple((key, tuple(sorted(e for e in u if not counted(e)))) for key, u in sorted(holders))
+        minded = self._minded()
+        known_ = tuple(
+            (
+                key,
+                tuple(
+                    sorted(
+                        (e, n if (key, e) in minded else 0)
+                        for e, n in u.items()
+                        if not counted(e) or (key, e) in minded
+                    )
+                ),
+            )
+            for key, u in sorted(holders)
+        )
         rounds = tuple(sorted((k, tuple(t is None for t in some)) for k, some in st.rounds.items()))
         numbers = tuple(sorted(st.numbers.items()))
         return tuple(sorted(s.at.items())), tuple(plain), known_, tuple(sorted(st.written)), rounds, numbers
+
+    def _minded(self) -> set[tuple[str, str]]:
+        """Of which events a pipe must know how many it does not know: those who take what it gives, and free slots."""
+        found: set[tuple[str, str]] = set()
+        for effect in self.resolver.effects():
+            pipe = f"{effect.agent}.{effect.pipe[1]}"
+            found |= {(pipe, f"wait {self.rules.channel(c)[0]}") for c in effect.sets}
+            if isinstance(effect.stmt, ir.Push):
+                found |= {(pipe, f"{kind} {n} {lane}") for n, lane in effect.rings for kind in ("free", "pop")}
+        return found
 
     def _renamed(self, s: State) -> State:
         """The same state about symbols x0, x1, ..."""
@@ -444,7 +480,7 @@ class Union_:
             return norm((a[0], self.unify(norm(minus(*a[1:])), norm(minus(*b[1:])), 1), 0))
         if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] and len(a) == len(b) and a[0] != "*":
             kinds, others = ([(x[0] if isinstance(x, tuple) else type(x)) for x in t[1:]] for t in (a, b))
-            if a[0] != "+" or (kinds == others and tuple in map(type, a[1:])):
+            if a[0] != "+" or (kinds == others and {*kinds} - {str, int, "*"}):
                 return norm((a[0], *(self.unify(x, y, 1) for x, y in zip(a[1:], b[1:], strict=True))))
         symbol = f"xn{next(self.tabulator.fresh)}"
         (parts, k), (theirs, other) = linear(a), linear(b)
@@ -482,8 +518,7 @@ class Union_:
             (sides[0], self.general.facts, theirs, sides[1]), (sides[1], theirs, self.general.facts, sides[0]),
         ):  # fmt: skip
             for fact in some:
-                kept = [c for c in self._said(fact, side) if self.tabulator.implied(other, subst(there)(c))
-                        and self.tabulator.implied(some, subst(side)(c))]  # fmt: skip
+                kept = [c for c in self._said(fact, side) if self.tabulator.implied(other, subst(there)(c))]
                 if not kept and any(name[:2] == "f." for name, *_ in applications([fact])):
                     return None
                 if learns or some is not theirs:
@@ -546,6 +581,13 @@ def moved(fact: Term, away: Term) -> Iterator[Term]:
             if len(linear(minus(*other[1:]))[0]) > max(3, len(linear(inner[1])[0])):
                 continue
             yield norm(("not", other) if fact[0] == "not" else other)
+
+
+def valued(term: Term, values: dict[str, int]) -> Term:
+    """A term for some values of its symbols."""
+    if isinstance(term, tuple):
+        return make(term[0], *(valued(part, values) for part in term[1:]))
+    return values.get(term, term)
 
 
 def divided(a: Term, rest: int, modulus: int) -> Term:
