@@ -319,8 +319,9 @@ BREAKS = {
          "if t % 3 == 1:\n                continue\n            if need(t) > 0:\n                wait_cross_core c"),
         ("exp y <- s[c]", "exp y <- s[1 - c]"),
         ("for t in range(n):\n            if t % 3 == 2:\n                continue\n            if need(t) > 0:\n"
-         "                wait_cross_core 2", "for t in range(n - 1):\n            if t % 3 == 2:\n                continue\n"
-         "            if need(t) > 0:\n                wait_cross_core 2"),
+         "                wait_cross_core 2",
+         "for t in range(n - 1):\n            if t % 3 == 2:\n                continue\n            if need(t) > 0:\n"
+         "                wait_cross_core 2"),
     ),
     RECORDS: (
         ("for t in range(n + 1)", "for t in range(n)"),

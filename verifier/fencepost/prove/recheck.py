@@ -21,7 +21,7 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import ModelError, compile_kernel
 from fencepost.printer import print_kernel
 from fencepost.prove.checker import Claim, Formulas, Rejected, Walk, fields_of, plain
-from fencepost.prove.claims import Statement, legal
+from fencepost.prove.claims import Statement
 from fencepost.prove.plainterms import (
     Term,
     add,
@@ -131,7 +131,7 @@ def derive(kernel: ir.Kernel, hints: dict[str, Any]) -> list[dict[str, str]]:
     assumed = assumption(resolver)
     found = [{"name": "0 the assumes can hold", "smtlib": query(assumed), "answer": "sat"}]
     summands = ((f"summands of {s}", (le(0, symbols[0]), lt(body, 0))) for s, (symbols, body) in sums.items())
-    for name, conditions in (*summands, *(_tables if "tables" in hints else _claims)(resolver, hints)):
+    for name, conditions in (*summands, *_claims(resolver, hints)):
         asserted = both(assumed, *conditions)
         if asserted != "false":
             found.append({"name": f"{len(found)} {name}", "smtlib": query(asserted, sums), "answer": "unsat"})
@@ -146,6 +146,10 @@ def assumption(resolver: Resolver) -> Term:
 
 
 def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
+    names = schemes(resolver.compiled.kernel)
+    if "tables" in hints:
+        yield from table_claims(resolver, dict(zip(names, fields_of(hints["tables"], *names), strict=True)))
+        return
     loops: dict[str, Formulas] = {}
     for loop, formulas in hints["loops"].items():
         loops[loop] = {key: None if formula is None else read(formula) for key, formula in formulas.items()}
@@ -155,7 +159,6 @@ def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
         raise Rejected(f"there is no {next(iter({**loops, **operands}))}")
     for walk in walks.values():
         yield from walk.claims
-    names = schemes(resolver.compiled.kernel)
     for scheme, routes in zip(names, fields_of(hints["routes"], *names), strict=True):
         for _, _, hops, writer in (fields_of(r, "one", "other", "hops", "writer") for r in _sorted(routes)):
             spots = (spot for spot in (writer, *(spot for hop in hops for spot in hop[1:])) if spot is not None)
@@ -163,14 +166,6 @@ def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
                 raise Rejected("a route is not made of lists")
         for name, conditions in Statement(resolver, walks, scheme == "batched", routes).all():
             yield f"{scheme}: {name}", conditions
-
-
-def _tables(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
-    names = schemes(resolver.compiled.kernel)
-    for scheme, table in zip(names, fields_of(hints["tables"], *names), strict=True):
-        for name, conditions in table_claims(resolver, scheme == "batched", table):
-            yield f"{scheme}: {name}", conditions
-    legal(resolver, ((f"{e.agent}.{e.site}", e.agent, e.stmt, (e,)) for e in resolver.effects()))
 
 
 def _sorted(items: list[Any]) -> list[Any]:

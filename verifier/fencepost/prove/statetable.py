@@ -18,6 +18,7 @@ from fencepost import ir
 from fencepost.model.effects import Resolver
 from fencepost.model.program import Emit, Enter, Jump, MoveCursor, Next, Require, Set, Store, Test
 from fencepost.prove.checker import Claim, Rejected, Walk, fields_of, plain
+from fencepost.prove.claims import legal
 from fencepost.prove.plainterms import Term, add, applications, both, either, eq, lt, make, no, read, subst
 from fencepost.prove.simplest import gathered, known, norm
 from fencepost.prove.standing import Rules, Standing
@@ -280,11 +281,20 @@ def symbols(state: State) -> set[str]:
     return {name for name, *_ in applications(terms) if re.fullmatch(r"x\d+", name)}
 
 
-def table_claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
-    """What has to be shown for a table of a kernel, {"start": answers, "states": states with their answers}.
+def table_claims(resolver: Resolver, tables: dict[str, Any]) -> Iterator[Claim]:
+    """What has to be shown for the tables of a kernel under some credit schemes.
 
-    Raises Rejected, ValueError and their like: the table is none of this kernel.
+    A table is {"start": answers, "states": states with their answers}.
+
+    Raises Rejected, ValueError and their like: one is no table of this kernel.
     """
+    for scheme, table in tables.items():
+        for name, conditions in _claims(resolver, scheme == "batched", table):
+            yield f"{scheme}: {name}", conditions
+    legal(resolver, ((f"{e.agent}.{e.site}", e.agent, e.stmt, (e,)) for e in resolver.effects()))
+
+
+def _claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
     rules = Rules(resolver, batched)
     beginning, items = fields_of(table, "start", "states")
     states = [read_state(rules, *fields_of(i, *STATE)) for i in items]

@@ -67,7 +67,8 @@ class Tabulator:
             agent: traits_of(self.resolver.compiled, p, self.finer) for agent, p in self.programs.items()
         }
         self.longest = max(len(p.code) for p in self.programs.values())
-        self.modulus = lcm(*(m for traits in self.traits.values() for m in traits.moduli.values()))
+        modulus = lcm(*(m for traits in self.traits.values() for m in traits.moduli.values()))
+        self.steps = [n for n in range(modulus, 0, -1) if modulus % n == 0]
         self.by_shape: dict[Any, list[Entry]] = {}
         self.fresh = count()
         self.answers: dict[str, bool] = {}
@@ -235,7 +236,7 @@ class Tabulator:
                 parts, constant = linear(value)
                 modulus = traits.moduli.get(name, 1)
                 rest = constant % modulus if all(c % modulus == 0 for c in parts.values()) else "?"
-                most = traits.exact.get(name, 0)
+                most = 33 if name.startswith("limit ") else traits.exact.get(name, 0)
                 small = constant if not parts and constant < most else "big"
                 fixed = name.startswith("limit ") and all(isinstance(p, str) and p[0] == "$" for p in parts)
                 plain.append((agent, name, rest, value if fixed and parts else small))
@@ -284,13 +285,9 @@ class Tabulator:
         sizes = {n: len(linear(general.scalars[n[0]][n[1]])[0]) for n in names}
         names.sort(key=lambda n: (sizes[n], not n[1].startswith("next "), n))
         for agent, name in names:
-            modulus = self.traits[agent].moduli.get(name, 1)
-            theirs = s.scalars[agent][name]
-            scalars[agent][name] = union.unify(general.scalars[agent][name], theirs, modulus)
+            scalars[agent][name] = union.unify(general.scalars[agent][name], s.scalars[agent][name])
         rounds = {
-            key: [
-                None if a is None else union.unify(a, b, 1) for a, b in zip(some, s.standing.rounds[key], strict=True)
-            ]
+            key: [None if a is None else union.unify(a, b) for a, b in zip(some, s.standing.rounds[key], strict=True)]
             for key, some in general.standing.rounds.items()
         }
         facts = union.facts(s.facts, entry.grown < _LEARNS)
@@ -467,7 +464,7 @@ class Union_:
     tabulator: Tabulator
     groups: list[tuple[str, Term, Term, int]] = field(default_factory=list)
 
-    def unify(self, a: Term, b: Term, modulus: int) -> Term:
+    def unify(self, a: Term, b: Term) -> Term:
         """A term that is `a` in the one state and `b` in the other."""
         if a == b and not symbols_in([a]):
             return a
@@ -477,15 +474,15 @@ class Union_:
                 if away == norm(minus(b, ("*", factor, other))) and not symbols_in([away]):
                     return norm(("+", ("*", factor, symbol), away))
         if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] in ("<=", "="):
-            return norm((a[0], self.unify(norm(minus(*a[1:])), norm(minus(*b[1:])), 1), 0))
+            return norm((a[0], self.unify(norm(minus(*a[1:])), norm(minus(*b[1:]))), 0))
         if isinstance(a, tuple) and isinstance(b, tuple) and a[0] == b[0] and len(a) == len(b) and a[0] != "*":
             kinds, others = ([(x[0] if isinstance(x, tuple) else type(x)) for x in t[1:]] for t in (a, b))
             if a[0] != "+" or (kinds == others and {*kinds} - {str, int, "*"}):
-                return norm((a[0], *(self.unify(x, y, 1) for x, y in zip(a[1:], b[1:], strict=True))))
+                return norm((a[0], *(self.unify(x, y) for x, y in zip(a[1:], b[1:], strict=True))))
         symbol = f"xn{next(self.tabulator.fresh)}"
         (parts, k), (theirs, other) = linear(a), linear(b)
         factors = [*parts.values(), *theirs.values()]
-        for steps in (self.tabulator.modulus, modulus, 1):
+        for steps in self.tabulator.steps:
             rest = k % steps
             if other % steps == rest and not any(c % steps for c in factors):
                 break
