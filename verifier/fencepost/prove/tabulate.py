@@ -90,10 +90,15 @@ class Tabulator:
         text = query(both(self.assumed, *facts, ("=", "value", term)))
         return solver.check(text, self.deadline).model.get("value")
 
+    def _go_on(self) -> None:
+        if time.monotonic() > self.deadline:
+            raise NotClosed("out of time")
+
     def implied(self, facts: tuple[Term, ...], condition: Term) -> bool:
         condition = norm(condition)
         if known(condition, facts):
             return True
+        self._go_on()
         cases = self.cases.setdefault(facts, [])
         if any(valued(condition, case) == "false" for case in cases):
             return False
@@ -116,8 +121,7 @@ class Tabulator:
             if found is None:
                 raise Rejected("a path that nothing leads to")
             return found if self.implied(s.facts, ("=", asked, found)) else "wait"
-        if time.monotonic() > self.deadline:
-            raise NotClosed("out of time")
+        self._go_on()
         heads = any(isinstance(self.programs[a].code[s.at[a]], Next) for a in asked)
         if s.moved and (heads or s.moved > self.longest):
             return "here"
