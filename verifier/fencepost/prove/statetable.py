@@ -71,7 +71,7 @@ class Machine:
 
     rules: Rules
     guide: Guide
-    claims: list[Claim] = field(default_factory=list)
+    claims: dict[Claim, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.programs = {p.agent: p for p in self.resolver.compiled.programs}
@@ -95,7 +95,7 @@ class Machine:
     def want(self, s: State, name: str, condition: Term) -> None:
         """Claim that a condition follows from the facts of a state."""
         if not known(condition := norm(condition), s.facts):
-            self.claims.append((name, (*s.facts, norm(no(condition)))))
+            self.claims[name, (*s.facts, norm(no(condition)))] = None
 
     def follow(self, state: State) -> Iterator[tuple[State, Any]]:
         """Run a state to where all its paths end or are covered; the states there, with what the guide says of them."""

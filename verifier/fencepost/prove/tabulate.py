@@ -29,8 +29,8 @@ from fencepost.prove.traits import Traits, traits_of
 _PATIENT = 4  # how often the numbers of unknown events of a state grow before they are taken to be any
 _LEARNS = 3  # how often a state that is made more general takes over facts from the other
 _WAYS = 8  # in which a fact may be said of other symbols
+_PERIOD = 5_000  # of all remainders together
 _MOST = 20  # more than any number of unknown events that is allowed
-_FAR = 30  # instructions between two looks at the clock
 
 
 class NotClosed(Exception):
@@ -67,8 +67,10 @@ class Tabulator:
             agent: traits_of(self.resolver.compiled, p, self.finer) for agent, p in self.programs.items()
         }
         self.longest = max(len(p.code) for p in self.programs.values())
-        modulus = lcm(*(m for traits in self.traits.values() for m in traits.moduli.values()))
-        self.steps = [n for n in range(modulus, 0, -1) if modulus % n == 0]
+        moduli = {m for traits in self.traits.values() for m in traits.moduli.values()}
+        if (modulus := lcm(*moduli)) <= _PERIOD:
+            moduli = {n for n in range(1, modulus + 1) if modulus % n == 0}
+        self.steps = sorted({1, *moduli}, reverse=True)  # by which symbols may count, largest first
         self.by_shape: dict[Any, list[Entry]] = {}
         self.fresh = count()
         self.answers: dict[str, bool] = {}
@@ -118,8 +120,9 @@ class Tabulator:
             return "no" if self.implied(s.facts, no(asked)) else "wait"
         if kind == "value":
             found = self.value(s.facts, asked)
-            if found is None:
-                raise Rejected("a path that nothing leads to")
+            if found is None and not self.unsatisfiable(s.facts):
+                raise Rejected("an operand whose values are not known")
+            found = found or 0
             return found if self.implied(s.facts, ("=", asked, found)) else "wait"
         self._go_on()
         heads = any(isinstance(self.programs[a].code[s.at[a]], Next) for a in asked)
@@ -354,7 +357,7 @@ def tabulated(kernel: ir.Kernel, batched: bool, deadline: float) -> dict[str, An
         resolver = Resolver(compile_kernel(kernel))
         try:
             return Tabulator(resolver, batched, assumption(resolver), deadline, finer=finer).run()
-        except (NotClosed, RecursionError) as error:
+        except (NotClosed, RecursionError, ValueError) as error:
             reasons[str(error)] = None
     raise NotClosed("; ".join(reasons))
 
@@ -396,17 +399,15 @@ def later(operands: list[Term], point: list[Term | None]) -> bool:
 
 
 def less_known(one: Standing, other: Standing, widely: bool) -> Standing:
-    """A standing that is worse than both."""
+    """A standing that is worse than both, of the same holders."""
     found = one.copy()
-    theirs = list(other.copy().holders())
-    # the same holders in the same order
     found.pipes = {k: worse_of(u, other.pipes[k], widely) for k, u in one.pipes.items()}
     found.marks = {k: worse_of(u, other.marks[k], widely) for k, u in one.marks.items()}
     found.queues = {
-        k: [worse_of(u, v, widely) for u, v in zip(queue, other.queues.get(k, []), strict=True)]
+        k: [worse_of(u, v, widely) for u, v in zip(queue, other.queues[k], strict=True)]
         for k, queue in one.queues.items()
+        if queue
     }
-    del theirs
     return found
 
 
