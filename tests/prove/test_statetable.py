@@ -191,6 +191,11 @@ def test_records_are_followed() -> None:
     assert judged(table(RECORDS)).problems == ()
 
 
+def test_messages_both_ways_are_followed() -> None:
+    text = (CASES.parent.parent / "examples" / "round_trip.kir").read_text("utf-8")
+    assert judged(table(print_kernel(Serial().run(parse(text))))).problems == ()
+
+
 @pytest.mark.parametrize("name", list(kernels("faulty.kir")))
 def test_faulty_kernels_have_no_table(name: str) -> None:
     with pytest.raises(NotCertified):

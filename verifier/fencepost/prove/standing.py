@@ -278,7 +278,7 @@ class Standing:
             if isinstance(e.stmt, release):
                 self._set(f"released {ring}", (self.numbers.get(f"released {ring}", 0) + 1) % batch)
                 if not self.numbers.get(f"released {ring}"):
-                    self.queues[f"credit {ring}"].append(dict(mine))
+                    self.queues.setdefault(f"credit {ring}", []).append(dict(mine))
 
     def meet(self) -> None:
         """All agents stand at sync_all: everybody learns what anybody knows."""
