@@ -197,8 +197,8 @@ class Tabulator:
             for agent, values in s.scalars.items()
         }
         bare = replace(s, scalars=scalars)
-        about = symbols_in(values_of(bare))
-        facts = tuple(f for f in s.facts if symbols_in([f]) <= about and self._matters(s, f))
+        about, held = symbols_in(values_of(bare)), set(applications(values_of(bare)))
+        facts = tuple(f for f in s.facts if symbols_in([f]) <= about and self._matters(s, f, held))
         for fact in facts:
             if fact[0] == "not" and fact[1][0] == "=":
                 _, total, k = fact[1]
@@ -208,11 +208,15 @@ class Tabulator:
                         facts = gathered(facts, norm(no(other)))
         return replace(bare, facts=facts)
 
-    def _matters(self, s: State, fact: Term) -> bool:
-        """Whether somebody may still ask for what a fact says of unknown functions."""
-        return all(
-            self._ahead(s, name, operands) for name, *operands in applications([fact]) if name[:2] == "f." and operands
-        )
+    def _matters(self, s: State, fact: Term, held: set[tuple[str, ...]]) -> bool:
+        """Whether somebody may still ask for what a fact says of unknown functions, or holds a value of them."""
+        calls = [a for a in applications([fact]) if a[0][:2] == "f." and len(a) > 1]
+        return all(a in held or self._ahead(s, a[0], list(a[1:])) for a in calls)
+
+    def decided(self, s: State, fact: Term) -> bool:
+        """Whether a fact is what one agent has found out of unknown functions and another one will ask."""
+        calls = [a for a in applications([fact]) if a[0][:2] == "f."]
+        return any(self._ahead(s, a[0], list(a[1:])) for a in calls)
 
     def _ahead(self, s: State, name: str, operands: list[Term]) -> bool:
         return any(later(operands, point) for agent in self.programs for point in self._points(s, agent, name))
@@ -228,7 +232,7 @@ class Tabulator:
                 lost = set()
                 for var, loop in traits.loops.items():
                     if var not in live:
-                        env[var] = values[f"next {loop}"]
+                        env[var] = values.get(f"next {loop}", 0)
                         if f"next {loop}" not in live:
                             lost.add(var)
                 walk.env = env
@@ -516,12 +520,13 @@ class Union_:
                 held = zip(known_, sides, strict=True)
                 if all(self.tabulator.implied(some, subst(side)(bound)) for some, side in held):
                     found[bound] = None
-        for side, some, other, there in (
-            (sides[0], self.general.facts, theirs, sides[1]), (sides[1], theirs, self.general.facts, sides[0]),
-        ):  # fmt: skip
+        for state, side, some, other, there in (
+            (self.general, sides[0], self.general.facts, theirs, sides[1]),
+            (self.s, sides[1], theirs, self.general.facts, sides[0]),
+        ):
             for fact in some:
                 kept = [c for c in self._said(fact, side) if self.tabulator.implied(other, subst(there)(c))]
-                if not kept and any(name[:2] == "f." for name, *_ in applications([fact])):
+                if not kept and self.tabulator.decided(state, fact):
                     return None
                 if learns or some is not theirs:
                     found |= dict.fromkeys(kept)
@@ -543,10 +548,12 @@ class Union_:
             said = rewritten(fact, dict(zip(about, chosen, strict=True)))
             if said is None:
                 continue
-            yield said
-            for symbol, _, _, steps in self.groups:
-                if isinstance(side[symbol], int):
-                    yield from moved(said, ("*", steps, minus(symbol, side[symbol])))
+            groups = [(z, steps) for z, _, _, steps in self.groups if isinstance(side[z], int)]
+            ways = [("*", steps, minus(symbol, side[symbol])) for symbol, steps in groups]
+            for form in dict.fromkeys([said, *(norm(called(said, away)) for away in ways)]):
+                yield form
+                for away in ways:
+                    yield from moved(form, away)
 
 
 def rewritten(fact: Term, values: dict[str, tuple[Term, int]]) -> Term | None:
@@ -565,24 +572,21 @@ def rewritten(fact: Term, values: dict[str, tuple[Term, int]]) -> Term | None:
     return norm(("<=", ("+", *total), by * fact[2]))
 
 
+def called(term: Term, away: Term) -> Term:
+    """A term in which unknown functions are called for numbers that are `away`."""
+    if isinstance(term, tuple) and term[0][:2] == "f.":
+        return (term[0], *(("+", t, away) if isinstance(t, int) else t for t in term[1:]))
+    return (term[0], *(called(t, away) for t in term[1:])) if isinstance(term, tuple) else term
+
+
 def moved(fact: Term, away: Term) -> Iterator[Term]:
-    """A fact that speaks of numbers, taken to speak of their distance to something that is `away`."""
-
-    def shifted(term: Term) -> Term:
-        if isinstance(term, tuple) and term[0][:2] == "f.":
-            return (term[0], *(("+", t, away) if isinstance(t, int) else t for t in term[1:]))
-        return (term[0], *map(shifted, term[1:])) if isinstance(term, tuple) else term
-
-    if any(name[:2] == "f." and operands for name, *operands in applications([fact])):
-        yield norm(shifted(fact))
-        return
+    """A comparison with a number, taken to be one with its distance to something that is `away`."""
     inner = fact[1] if fact[0] == "not" else fact
     if inner[0] in ("<=", "="):
         for factor in (1, -1):
             other = (inner[0], inner[1], ("+", inner[2], ("*", factor, away)))
-            if len(linear(minus(*other[1:]))[0]) > max(3, len(linear(inner[1])[0])):
-                continue
-            yield norm(("not", other) if fact[0] == "not" else other)
+            if len(linear(minus(*other[1:]))[0]) <= max(3, len(linear(inner[1])[0])):
+                yield norm(("not", other) if fact[0] == "not" else other)
 
 
 def valued(term: Term, values: dict[str, int]) -> Term:
