@@ -113,12 +113,29 @@ def test_a_faulty_kernel_has_no_certificate(file: str, capsys: pytest.CaptureFix
     assert not Path("bad.json").exists()
 
 
-def test_a_kernel_that_only_exploration_proves_is_told_apart(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_closed_forms_do_not_prove_has_a_table(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Closed forms know no loop that is left by break."""
     Path("odd.kir").write_text(ODD)
+    assert main(["certify", "odd.kir", "-o", "odd.json"]) == 0
+    assert json.loads(Path("odd.json").read_text())["format"] == "fencepost state table 1"
+    assert main(["recheck", "odd.json", "--against", "odd.kir"]) == 0
+    assert "odd: the certificate holds for all parameter values" in capsys.readouterr().out
+    Path("even.kir").write_text(ODD.replace("t == 3", "t == 4"))
+    assert main(["recheck", "odd.json", "--against", "even.kir"]) == 1
+
+
+def test_a_kernel_that_only_exploration_proves_is_told_apart(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither kind of certificate knows memory that blocks share, and closed forms no loop that is left by break."""
+    shared = ODD.replace(
+        "    section cube:\n", "    assume block <= 7\n    buffer out[8] in GM shared\n    section cube:\n"
+    )
+    Path("odd.kir").write_text(
+        shared.replace("    section vector:\n", "        store out[block] <- x @ FIX\n    section vector:\n")
+    )
     assert main(["certify", "odd.kir", "-o", "odd.json"]) == 3
     said = capsys.readouterr().err
-    assert "odd: no certificate: it is proved by exploration only, and only a proof by closed forms has one: " in said
+    assert "odd: no certificate: it is proved by exploration only, and these proofs of it could not be written" in said
+    assert "its relative states are not tabulated: memory that blocks share" in said
 
 
 def test_a_kernel_without_anything_to_prove_has_no_certificate(file: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,4 +79,4 @@ def _explored(kernel: ir.Kernel, timeout: float) -> str:
     proof = prove(compile_kernel(kernel), due, time.monotonic() + timeout)
     if proof.vacuous or any(row not in proof.proved for row in due):
         return "it is not proved: "
-    return "it is proved by exploration only, and only a proof by closed forms has one: "
+    return "it is proved by exploration only, and these proofs of it could not be written down: "

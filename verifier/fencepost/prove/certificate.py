@@ -22,8 +22,9 @@ from fencepost.prove.expressions import Key, smt_name
 from fencepost.prove.hops import Spot
 from fencepost.prove.kernels import Closed
 from fencepost.prove.plainterms import Term, make
-from fencepost.prove.recheck import FORMAT, derive, fingerprint, rows, schemes
+from fencepost.prove.recheck import FORMAT, STATES, derive, fingerprint, rows, schemes
 from fencepost.prove.symbolic import Head
+from fencepost.prove.tabulate import NotClosed, tabulated
 from fencepost.prove.terms import const
 
 _TOKEN = re.compile(r"\(|\)|[^\s()]+")
@@ -39,28 +40,56 @@ class NotCertified(Exception):
 
 
 def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
-    """Prove a kernel by closed forms and write down what the checker needs, as JSON-ready data.
+    """Prove a kernel by closed forms, or else by a table of relative states, and write down what the checker needs.
 
     Args:
         kernel: with pipelines as serial loops.
         timeout: seconds for the proof.
 
     Raises:
-        NotCertified: some row is not proved by closed forms, or the checker does not follow the proof.
+        NotCertified: some row is not proved in one of these ways, or the checker does not follow the proof.
         ModelError: the kernel cannot be modelled.
     """
     try:
         rows(kernel)
     except Rejected as error:
         raise NotCertified(str(error), proved=True) from None
-    proof = closed_form.prove(compile_kernel(distinct(kernel)), time.monotonic() + timeout)
+    started, kernel = time.monotonic(), distinct(kernel)
+    try:
+        return _checked(by_closed_forms(kernel, started + timeout / 2))
+    except NotCertified as first:
+        try:
+            return _checked(by_states(kernel, started + timeout))
+        except NotCertified as second:
+            raise NotCertified(f"{first}; {second}", first.proved) from None
+
+
+def by_closed_forms(kernel: ir.Kernel, deadline: float) -> dict[str, Any]:
+    """The certificate of a proof by closed forms, whether its claims hold is not asked.  Raises NotCertified."""
+    proof = closed_form.prove(compile_kernel(kernel), deadline)
     if not proof.proved or proof.kernel is None:
         reasons = dict.fromkeys(r.reason or r.evidence for r in proof.rows.values() if r.verdict is not Verdict.PROVED)
         raise NotCertified("; ".join(reasons), proved=False)
     try:
-        found = assemble(proof)
+        return assemble(proof)
     except Rejected as error:
         raise NotCertified(f"the checker does not follow the proof: {error}", proved=True) from None
+
+
+def by_states(kernel: ir.Kernel, deadline: float) -> dict[str, Any]:
+    """The certificate that is a table of relative states; whether its claims hold is not asked.
+
+    Raises NotCertified.
+    """
+    try:
+        tables = {scheme: tabulated(kernel, scheme == "batched", deadline) for scheme in schemes(kernel)}
+        return written(kernel, STATES, json.loads(json.dumps({"tables": tables})))
+    except (NotClosed, Rejected) as error:
+        raise NotCertified(f"its relative states are not tabulated: {error}", proved=False) from None
+
+
+def _checked(found: dict[str, Any]) -> dict[str, Any]:
+    """A certificate of which every claim holds.  Raises NotCertified."""
     for claim in found["claims"]:
         answer = solver.check(claim["smtlib"], rlimit=solver.PATIENT).answer
         if answer != claim["answer"]:
@@ -82,16 +111,21 @@ def assemble(proof: ClosedForm) -> dict[str, Any]:
         Rejected: the checker does not understand the kernel, or finds something that the proof says nothing about.
     """
     assert proof.kernel is not None
-    kernel = proof.kernel.compiled.kernel
+    hints = _Writer(proof.kernel.compiled, proof, proof.kernel).hints()
+    return written(proof.kernel.compiled.kernel, FORMAT, json.loads(json.dumps(hints)))
+
+
+def written(kernel: ir.Kernel, form: str, hints: dict[str, Any]) -> dict[str, Any]:
+    """The certificate with these hints.  Raises Rejected."""
     text = print_kernel(kernel).splitlines()
     found: dict[str, Any] = {
-        "format": FORMAT,
+        "format": form,
         "tool": f"fencepost {__version__}",
         "solver": solver.version(),
         "kernel": text,
         "program": fingerprint(text),
         "rows": rows(kernel),
-        **json.loads(json.dumps(_Writer(proof.kernel.compiled, proof, proof.kernel).hints())),
+        **hints,
     }
     found["claims"] = derive(kernel, found)
     return seal(found)

@@ -29,6 +29,13 @@ class Rejected(Exception):
     """The certificate does not fit the kernel; the message says where."""
 
 
+def fields_of(item: Any, *names: str) -> list[Any]:
+    """The values of an object that has exactly these fields."""
+    if not isinstance(item, dict) or item.keys() != set(names):
+        raise Rejected(f"not an object with the fields {', '.join(names)}")
+    return [item[name] for name in names]
+
+
 @dataclass(frozen=True, eq=False)
 class Event:
     """One operation in one copy of an unrolled loop; its executions are the values of `indices` that satisfy `path`.

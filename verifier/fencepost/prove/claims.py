@@ -12,7 +12,7 @@ from itertools import combinations, permutations, product
 from typing import Any
 
 from fencepost import ir
-from fencepost.model.effects import Resolver
+from fencepost.model.effects import Effect, Resolver
 from fencepost.model.memory import Layout
 from fencepost.model.rings import Ring
 from fencepost.prove.checker import Claim, Event, Rejected, Walk
@@ -127,6 +127,29 @@ def shared(a: At, x: Operand, b: At, y: Operand, byte: int | None = None) -> Ter
     return either(*(both(*map(eq, (*one, *other), row)) for row in rows))
 
 
+def legal(resolver: Resolver, uses: Iterable[tuple[str, str, Any, tuple[Effect, ...]]]) -> None:
+    """Reject what is wrong whatever the values are, and what this checker does not understand.
+
+    A use is the name of an operation, its agent, its statement and its effects.
+    """
+    modes: dict[tuple[bool, int], str] = {}
+    target, layout = resolver.compiled.target, resolver.layout
+    if any(b.shared for b in resolver.compiled.kernel.buffers) or target.signals != "counting":
+        raise Rejected("memory that blocks share and signals that merge are not certified")
+    for name, agent, stmt, effects in uses:
+        wrong = isinstance(stmt, (ir.MutexLock, ir.MutexUnlock)) and not target.has_mutex
+        if isinstance(stmt, ir.DataOp) and stmt.phase is not None:
+            reads, writes = ({layout.spaces.get(a.name) for a in some} for some in (stmt.reads, stmt.writes))
+            wrong = not target.has_unit_flag or stmt.family not in (None, "Acc" if stmt.pipe == "M" else "ST")
+            wrong |= stmt.op == "move" and (stmt.offset or "Acc" not in reads or "Vec" not in writes)
+        if isinstance(stmt, (ir.SetCross, ir.WaitCross)):  # an id belongs to its sender
+            sends = isinstance(stmt, ir.SetCross) or stmt.mode.startswith("INTER")
+            ids = ((sends == (agent == "aic"), effect.arguments[0] % 16) for effect in effects)
+            wrong = any(modes.setdefault(key, stmt.mode) != stmt.mode for key in ids)
+        if wrong:
+            raise Rejected(f"{name} is not legal: its mode, phase or target")
+
+
 @dataclass
 class Statement:
     """The claims about one program under one credit scheme."""
@@ -151,7 +174,7 @@ class Statement:
 
     def all(self) -> Iterator[Claim]:
         """Every claim, in a fixed order."""
-        self._legal()
+        legal(self.resolver, ((e.name, e.agent, e.stmt, e.effects) for e in self.events))
         for some in (self._signals, self._messages, self._toggles, self._progress, self._memory):
             yield from some()
         if len(self.used) != len(self.routes):
@@ -162,25 +185,6 @@ class Statement:
 
     def _doing(self, agent: str, key: str) -> list[Event]:
         return [e for e in self.events if e.agent == agent and key in e.does]
-
-    def _legal(self) -> None:
-        """Reject what is wrong whatever the values are, and what this checker does not understand."""
-        modes: dict[tuple[bool, int], str] = {}
-        if any(b.shared for b in self.kernel.buffers) or self.target.signals != "counting":
-            raise Rejected("memory that blocks share and signals that merge are not certified")
-        for event in self.events:
-            stmt = event.stmt
-            wrong = isinstance(stmt, (ir.MutexLock, ir.MutexUnlock)) and not self.target.has_mutex
-            if isinstance(stmt, ir.DataOp) and stmt.phase is not None:
-                reads, writes = ({self.layout.spaces.get(a.name) for a in some} for some in (stmt.reads, stmt.writes))
-                wrong = not self.target.has_unit_flag or stmt.family not in (None, "Acc" if stmt.pipe == "M" else "ST")
-                wrong |= stmt.op == "move" and (stmt.offset or "Acc" not in reads or "Vec" not in writes)
-            if isinstance(stmt, (ir.SetCross, ir.WaitCross)):  # an id belongs to its sender
-                sends = isinstance(stmt, ir.SetCross) or stmt.mode.startswith("INTER")
-                ids = ((sends == (event.agent == "aic"), effect.arguments[0] % 16) for effect in event.effects)
-                wrong = any(modes.setdefault(key, stmt.mode) != stmt.mode for key in ids)
-            if wrong:
-                raise Rejected(f"{event.name} is not legal: its mode, phase or target")
 
     def _links(self) -> Iterator[Link]:
         for n, c in enumerate(self.resolver.channels):

@@ -58,8 +58,8 @@ def applications(terms: Iterable[Term]) -> Iterator[tuple[str, ...]]:
                 yield (head, *operands)
 
 
-def subst(values: Mapping[str, Term]) -> Callable[[Term], Term]:
-    """The function that replaces symbols by terms, all at once."""
+def subst(values: Mapping[Any, Term]) -> Callable[[Term], Term]:
+    """The function that replaces symbols (or whole applications) by terms, all at once."""
     known: dict[Term, Term] = dict(values)
 
     def change(term: Term) -> Term:

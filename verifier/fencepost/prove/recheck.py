@@ -20,7 +20,7 @@ from fencepost.findings import Row
 from fencepost.model.effects import Resolver
 from fencepost.model.program import ModelError, compile_kernel
 from fencepost.printer import print_kernel
-from fencepost.prove.checker import Claim, Formulas, Rejected, Walk, plain
+from fencepost.prove.checker import Claim, Formulas, Rejected, Walk, fields_of, plain
 from fencepost.prove.claims import Statement
 from fencepost.prove.plainterms import (
     Term,
@@ -37,12 +37,13 @@ from fencepost.prove.plainterms import (
     subst,
     text,
 )
+from fencepost.prove.statetable import table_claims
 from fencepost.validate import validate
 
-FORMAT = "fencepost certificate 3"
-KEYS = (
-    "format", "tool", "solver", "digest", "kernel", "program", "rows", "sums", "loops", "operands", "routes", "claims",
-)  # fmt: skip
+FORMAT, STATES = "fencepost certificate 3", "fencepost state table 1"
+COMMON = ("format", "tool", "solver", "digest", "kernel", "program", "rows", "claims")
+HINTS: dict[str, tuple[str, ...]] = {FORMAT: ("sums", "loops", "operands", "routes"), STATES: ("tables",)}
+"""What the two kinds of certificates, closed forms and tables of relative states, say about the proof."""
 
 Sums = Mapping[str, tuple[list[str], Term]]
 """Sums over their first symbol from 0 on, by name: symbols and summand, which is never negative."""
@@ -67,10 +68,12 @@ def recheck(certificate: Any, check: Callable[[str], str], parse: Callable[[str]
         parse: reads the text of a kernel; ValueError for a text that is none.
     """
     try:
-        _fields(certificate, *KEYS)
+        if (form := certificate["format"]) not in HINTS:
+            raise Rejected("format: not one that this checker knows")
+        fields_of(certificate, *COMMON, *HINTS[form])
         lines, kernel = certificate["kernel"], parse("\n".join(certificate["kernel"]))
         expected = {
-            "format": FORMAT, "program": fingerprint(lines), "rows": rows(kernel),
+            "program": fingerprint(lines), "rows": rows(kernel),
             "kernel": None if validate(kernel) else print_kernel(kernel).splitlines(),
             "digest": fingerprint({key: value for key, value in certificate.items() if key != "digest"}),
         }  # fmt: skip
@@ -93,13 +96,6 @@ def recheck(certificate: Any, check: Callable[[str], str], parse: Callable[[str]
         return RecheckResult((str(error),))
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         return RecheckResult((f"malformed: {type(error).__name__}: {error}",))
-
-
-def _fields(item: Any, *names: str) -> list[Any]:
-    """The values of an object that has exactly these fields."""
-    if not isinstance(item, dict) or item.keys() != set(names):
-        raise Rejected(f"not an object with the fields {', '.join(names)}")
-    return [item[name] for name in names]
 
 
 def fingerprint(data: Any) -> str:
@@ -131,23 +127,31 @@ def derive(kernel: ir.Kernel, hints: dict[str, Any]) -> list[dict[str, str]]:
     compiled = compile_kernel(kernel)
     if compiled.unsupported:
         raise Rejected("a part of the kernel could not be read")
-    resolver, sums = Resolver(compiled), _sums(hints["sums"], compiled.parameters)
-    outside = Walk(resolver, "", {}, {})
-    assumed = [outside.truth(a) for a in kernel.assumes]
-    if any(name.startswith("op.") for name, *_ in applications(assumed)):
-        raise Rejected("whether the assumes can hold depends on products or quotients of unknowns")
-    if "block" in compiled.parameters and "block" not in kernel.parameters:
-        assumed.append(le(0, "$block"))
-    found = [{"name": "0 the assumes can hold", "smtlib": query(both(*assumed), {}), "answer": "sat"}]
+    resolver, sums = Resolver(compiled), _sums(hints.get("sums", []), compiled.parameters)
+    assumed = assumption(resolver)
+    found = [{"name": "0 the assumes can hold", "smtlib": query(assumed), "answer": "sat"}]
     summands = ((f"summands of {s}", (le(0, symbols[0]), lt(body, 0))) for s, (symbols, body) in sums.items())
     for name, conditions in (*summands, *_claims(resolver, hints)):
-        asserted = both(*assumed, *conditions)
+        asserted = both(assumed, *conditions)
         if asserted != "false":
             found.append({"name": f"{len(found)} {name}", "smtlib": query(asserted, sums), "answer": "unsat"})
     return found
 
 
+def assumption(resolver: Resolver) -> Term:
+    """What is assumed of the parameters."""
+    outside, compiled = Walk(resolver, "", {}, {}), resolver.compiled
+    own = "block" in compiled.parameters and "block" not in compiled.kernel.parameters
+    if any(name.startswith("op.") for name, *_ in applications(map(outside.truth, compiled.kernel.assumes))):
+        raise Rejected("whether the assumes can hold depends on products or quotients of unknowns")
+    return both(*map(outside.truth, compiled.kernel.assumes), le(0, "$block") if own else "true")
+
+
 def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
+    names = schemes(resolver.compiled.kernel)
+    if "tables" in hints:
+        yield from table_claims(resolver, dict(zip(names, fields_of(hints["tables"], *names), strict=True)))
+        return
     loops: dict[str, Formulas] = {}
     for loop, formulas in hints["loops"].items():
         loops[loop] = {key: None if formula is None else read(formula) for key, formula in formulas.items()}
@@ -157,9 +161,8 @@ def _claims(resolver: Resolver, hints: dict[str, Any]) -> Iterator[Claim]:
         raise Rejected(f"there is no {next(iter({**loops, **operands}))}")
     for walk in walks.values():
         yield from walk.claims
-    names = schemes(resolver.compiled.kernel)
-    for scheme, routes in zip(names, _fields(hints["routes"], *names), strict=True):
-        for _, _, hops, writer in (_fields(r, "one", "other", "hops", "writer") for r in _sorted(routes)):
+    for scheme, routes in zip(names, fields_of(hints["routes"], *names), strict=True):
+        for _, _, hops, writer in (fields_of(r, "one", "other", "hops", "writer") for r in _sorted(routes)):
             spots = (spot for spot in (writer, *(spot for hop in hops for spot in hop[1:])) if spot is not None)
             if any(type(part) is not list for part in (hops, *hops, *spots)):
                 raise Rejected("a route is not made of lists")
@@ -189,8 +192,9 @@ def _sums(items: list[Any], parameters: tuple[str, ...]) -> Sums:
     return found
 
 
-def query(condition: Term, sums: Sums) -> str:
+def query(condition: Term, sums: Sums | None = None) -> str:
     """SMT-LIB text that is satisfiable exactly if a condition can hold, given the laws of sums."""
+    sums = sums or {}
     for _ in range(2):  # the laws of sums inside sums
         condition = both(condition, *_laws([a for a in applications([condition]) if a[0] in sums], sums))
     asserted = conjuncts(condition)
