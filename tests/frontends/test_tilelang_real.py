@@ -108,6 +108,32 @@ def _gathering(r: Random) -> str:
     return _text([*lines, r.choice(pointers)] if r.random() < 0.4 else lines)
 
 
+def _guarded(r: Random) -> str:
+    """Branches that copy, alone or beside something else: do they count as copies?"""
+    shared = ("s0", "s1")
+    lines: list[str] = []
+    for target in shared:
+        lines += ["if k > 2:"] if r.random() < 0.7 else ["if I[0, k] > 2:"]
+        lines.append(f"    T.copy({r.choice('AB')}[0, k * 64], {target})")
+        if r.random() < 0.6:
+            lines += r.choice(
+                (
+                    [f"    T.copy({target}, C[0, k * 64])"],
+                    [f"    T.copy({target}, f0)"],
+                    ["    T.copy(B[0, k * 64], f0)"],
+                    ["    T.clear(f0)"],
+                    [f"    T.gemm({target}, {target}, f1)"],
+                    [f"    T.reduce_sum({target}, row, dim=1)"],
+                    ["    for i, j in T.Parallel(64, 64):", "        f0[i, j] = f0[i, j] * 2"],
+                    ["else:", f"    T.clear({target})"],
+                    ["else:", f"    T.copy(A[0, 0], {target})"],
+                )
+            )
+        if r.random() < 0.3:
+            break
+    return _text([*lines, *r.choice((["T.gemm(s0, s1, f1)"], ["T.copy(s0, C[0, k * 64])"], ["T.gemm(s1, s1, f1)"]))])
+
+
 def _passes(text: str) -> tuple[dict[str, tuple[int, ...]], dict[str, int]]:
     """Annotations after planning, and versions after the pipeline pass; raises what the passes raise."""
     import tilelang
@@ -175,7 +201,7 @@ def _compare(text: str, loop: Loop, reading: Reading) -> None:
 FIRST = int(os.environ.get("FENCEPOST_SEED", "0"))
 
 
-@pytest.mark.parametrize("body", [_body, _gathering])
+@pytest.mark.parametrize("body", [_body, _gathering, _guarded])
 def test_chosen_schedules(body: Callable[[Random], str]) -> None:
     for seed in range(FIRST, FIRST + 60):
         r = Random(seed)

@@ -119,6 +119,7 @@ class _Builder:
             constant=single and steps[0].constant,
             plain=raw.plain,
             copy=raw.copy,
+            partly_copy=raw.partly_copy,
             inner=() if single else steps,
             unseen=len(unseen),
             touched=tuple(shapes[a.buffer].access(a) for a in raw.touched),

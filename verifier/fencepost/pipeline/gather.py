@@ -153,6 +153,7 @@ class Body:
                 raw = RawStatement(stmt, f"{plain} to {writes[0].name}" if writes else plain, copy=self._is_copy(stmt))
             case ir.If():
                 raw = RawStatement(stmt, f"if on line {stmt.span.line}" if stmt.span.line else "if")
+                self._mark_copies(stmt, raw)
             case ir.Assign(name):
                 raw = RawStatement(stmt, f"assignment to {name}")
             case _:
@@ -168,6 +169,14 @@ class Body:
 
         moves = op.op.removeprefix(TILE) in _COPY_OPS and bool(op.reads) and all(off_chip(a.name) for a in op.reads)
         return moves and all(a.name in self.declared and self.declared[a.name].space == "Mat" for a in op.writes)
+
+    def _mark_copies(self, branch: ir.If, raw: RawStatement) -> None:
+        """A branch counts as a copy if it brings something in, and all that it does is copying, wherever to."""
+        operations = [n for n in ir.walk(branch) if isinstance(n, ir.DataOp) and n.op != "test"]
+        if any(map(self._is_copy, operations)):
+            others = {n.op.removeprefix(TILE) for n in operations} - _COPY_OPS
+            raw.copy = not others
+            raw.partly_copy = any(name.startswith(("atomic", "call")) for name in others)
 
     def _operations(self, body: tuple[ir.Stmt, ...], place: _Place, raw: RawStatement) -> None:
         """Append the operations of `body`, in order, to a statement."""

@@ -81,7 +81,8 @@ class Statement:
     value has no side effect.  `cellwise`: the value of cell j depends on cell j of the first read only, not on its
     other cells.  `constant`: stores the same value in every iteration.  `plain`: no branch and no inner loop of
     unknown length inside, so the compiler can count commits in it.  `copy`: moves data from global to on-chip memory
-    and does nothing else.  `inner` are the operations of a statement with several, in order; `reads` and `writes` are
+    and does nothing else, or branches that copy (`partly_copy`: it is not known whether the compiler takes it for one).
+    `inner` are the operations of a statement with several, in order; `reads` and `writes` are
     then those of all of them.  `unseen`: so many reads at the end the compiler does not see (what is kept of cells
     that are written in part, and what a value comes through).  `touched` are further cells that the compiler takes to
     be read: it counts what a tile operation writes as read, too.
@@ -98,6 +99,7 @@ class Statement:
     constant: bool = False
     plain: bool = True
     copy: bool = False
+    partly_copy: bool = False
     inner: tuple[Step, ...] = ()
     unseen: int = 0
     touched: tuple[Access, ...] = ()

@@ -18,10 +18,14 @@ class Unplanned(Exception):
 
 @dataclass(slots=True)
 class _Unit:
-    """A statement under planning.  `copies`: brings data in; `early`: goes to stage 0 with the copies that need it."""
+    """A statement under planning.  `copies`: brings data in; `early`: goes to stage 0 with the copies that need it.
+
+    `asynchronous`: a copy that takes place whatever holds.
+    """
 
     text: Statement
     copies: bool
+    asynchronous: bool
     early: bool = False
     last_use: int = -1
     order: int = -1
@@ -41,19 +45,23 @@ def plan_stages(loop: Loop) -> Loop:
     stages = loop.annotations.num_stages
     if stages is None or stages < 1:
         raise Unplanned("the loop asks for no stages")
-    units = [_Unit(s, s.copy and s.plain) for n, s in enumerate(loop.statements) if not loop.can_replay(n)]
+    texts = [s for n, s in enumerate(loop.statements) if not loop.can_replay(n)]
+    mixed = next((s for s in texts if s.partly_copy), None)
+    if mixed is not None:
+        raise Unplanned(f"whether {mixed.label} counts as a copy is not known")
+    units = [_Unit(s, s.copy, s.copy and s.plain) for s in texts]
     if not units:
         raise Unplanned("the body holds only binds that are replayed")
     _needed_by_copies(units)
     _last_uses(units)
     _binds_of_copies(units)
     _arrange(units, stages)
-    producers = tuple(int(u.copies) for u in units)
+    producers = tuple(int(u.asynchronous) for u in units)
     notes = Annotations(
         num_stages=stages,
         stage=tuple(u.stage for u in units),
         order=tuple(u.order for u in units),
-        async_stages=tuple(sorted({u.stage for u in units if u.copies})) or None,
+        async_stages=tuple(sorted({u.stage for u in units if u.asynchronous})) or None,
         async_producers=producers if any(producers) else None,
         async_producer_groups=_groups(units) if any(producers) else None,
     )
@@ -135,6 +143,6 @@ def _groups(units: list[_Unit]) -> tuple[int, ...]:
     """Copies of one stage with one last user form a commit group."""
     numbers: dict[tuple[int, int], int] = {}
     for unit in sorted(units, key=lambda u: u.order):
-        if unit.copies:
+        if unit.asynchronous:
             numbers.setdefault((unit.stage, unit.last_use), len(numbers))
-    return tuple(numbers[u.stage, u.last_use] if u.copies else -1 for u in units)
+    return tuple(numbers[u.stage, u.last_use] if u.asynchronous else -1 for u in units)

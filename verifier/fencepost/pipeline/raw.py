@@ -74,6 +74,7 @@ class RawStatement:
     plain: bool = True
     bind: str | None = None
     copy: bool = False
+    partly_copy: bool = False
     touched: list[Raw] = field(default_factory=list)
 
 

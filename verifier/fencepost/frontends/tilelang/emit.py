@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.annotations import ALL, BOUNDS
-from fencepost.frontends.tilelang.implied import implied, is_copy
+from fencepost.frontends.tilelang.implied import implied, is_copy, is_partly_copy
 from fencepost.frontends.tilelang.layout import layout
 from fencepost.frontends.tilelang.merge import simplified
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Tensor, deep
@@ -277,6 +277,14 @@ class _Emitter:
                     found += [r for region in node.loads for r in region.at]
         return {r.tensor.name for r in deep(found)} & self.changing
 
+    def _unplanned(self, pipe: Pipe) -> str:
+        """Why it is not known what the compiler plans for a number of stages; empty if it is."""
+        unseen = ", ".join(sorted(self._unseen(pipe)))
+        if unseen:
+            return f"the compiler does not see what subscripts read ({unseen})"
+        mixed = next((n for n in pipe.body if isinstance(n, Op) and is_partly_copy(n)), None)
+        return "" if mixed is None else f"line {mixed.span.line} copies into shared memory, but not only or not always"
+
     def _pipelined(self, node: Pipe) -> ir.Pipelined:
         outer, self.pipe = self.pipe, node
         if outer is None:
@@ -292,12 +300,8 @@ class _Emitter:
         self.pipe = outer
 
         notes = node.notes if node.raw else {**implied(node), **node.notes}
-        unseen = ", ".join(sorted(self._unseen(node)))
-        if unseen and "num_stages" in notes and not {"stage", "order"} & notes.keys():
-            line = node.span.line
-            self.assume(
-                f"num_stages on line {line} is left out: the compiler does not see what subscripts read ({unseen})"
-            )
+        if "num_stages" in notes and not {"stage", "order"} & notes.keys() and (why := self._unplanned(node)):
+            self.assume(f"num_stages on line {node.span.line} is left out: {why}")
             notes = {key: value for key, value in notes.items() if key != "num_stages"}
 
         def listed(key: str) -> tuple[int, ...] | None:

@@ -53,6 +53,16 @@ def is_copy(node: Node) -> bool:
     )
 
 
+def is_partly_copy(node: Node) -> bool:
+    """Whether an operation that stands for several brings global memory into shared, but not only, or not always."""
+    if not isinstance(node, Op) or node.name not in _COPIES:
+        return False
+    brings = any(r.tensor.memory == "global" for r in node.reads) and any(
+        w.tensor.memory == "shared" for w in node.writes
+    )
+    return brings and not is_copy(node)
+
+
 def _last_use(nodes: list[Node], place: int) -> int:
     written = set(_touched(nodes[place], writes=True))
     users = [n for n in range(place + 1, len(nodes)) if written & set(_touched(nodes[n], writes=False))]
