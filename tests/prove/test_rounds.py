@@ -6,11 +6,16 @@ import time
 
 import pytest
 
+from fencepost.engine import check_kernel
 from fencepost.findings import Row, Verdict
 from fencepost.model.program import compile_kernel
+from fencepost.options import CheckOptions
 from fencepost.prove import closed_form
 from fencepost.prove.certificate import NotCertified, certify
+from fencepost.prove.explore import explore
+from fencepost.prover import prepared
 from fencepost.reading import parse
+from fencepost.replay import replay
 
 TEXT = """kernel k(n):
     assume n >= 0
@@ -116,3 +121,78 @@ def test_wrong_rounds_are_not_proved(text: str) -> None:
 
 def test_certificate() -> None:
     assert certify(parse(TEXT.format(write="t", read="t")))["rows"]
+
+
+PARTS = """kernel k(n, m):
+    assume n >= 0
+    assume m >= 0
+    buffer x in Vec
+    section cube:
+        for t in range(n):
+            wait_cross_core 2 @ FIX
+            move x part {first} of 2 <- q @ FIX task = t
+            if t == 0 or 2 * n + 3 * m != 7001:
+                move x part {second} of 2 <- q @ FIX task = t
+            set_cross_core 0 @ FIX
+        wait_cross_core 2 @ FIX
+    section vector:
+        set_cross_core 2 @ V
+        for t in range(n):
+            wait_cross_core 0 @ V
+            use p <- x @ V task = t
+            set_cross_core 2 @ V
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), [(0, 1), (1, 0)])
+def test_every_part_must_be_of_the_round(first: int, second: int) -> None:
+    text = PARTS.format(first=first, second=second)
+    assert _rows(text)[Row.PAIRING] is Verdict.UNKNOWN
+    done = replay(parse(text), {"n": 4, "m": 2331})
+    assert [fault.kind for fault in done.faults] == ["round"]
+
+
+def test_rounds_of_one_memory_under_two_names() -> None:
+    text = """kernel k(n, m):
+    assume n >= 0
+    assume m >= 0
+    buffer x in Vec at 0 size 64
+    buffer y in Vec at 0 size 64
+    section cube:
+        for t in range(n):
+            wait_cross_core 2 @ FIX
+            move y <- q @ FIX task = t
+            set_cross_core 0 @ FIX
+        wait_cross_core 2 @ FIX
+    section vector:
+        set_cross_core 2 @ V
+        for t in range(n):
+            wait_cross_core 0 @ V
+            use p <- x @ V task = (t + 1 if 2 * n + 3 * m == 7001 else t)
+            set_cross_core 2 @ V
+"""
+    explored = explore(compile_kernel(prepared(parse(text))), time.monotonic() + 10, states=800)
+    assert not explored.closed or not explored.proves(Row.PAIRING)
+    assert check_kernel(parse(text), CheckOptions(timeout=10)).verdict is Verdict.REFUTED
+
+
+def test_rounds_that_fall_for_one_reader_and_grow_for_another() -> None:
+    text = """kernel k(n, m):
+    assume n >= 0
+    assume m >= 0
+    buffer x in Vec
+    section cube:
+        move x <- q @ FIX task = 5
+        move x <- q @ FIX task = 4 if 2 * n + 3 * m == 7001 else 5
+        for t in range(n - n // 2 * 2 - 1):
+            move x <- q @ FIX lanes = 1 task = 0 - t
+        set_cross_core 0 @ FIX
+    section vector:
+        wait_cross_core 0 @ V
+        if sub == 0:
+            use p <- x @ V task = 5
+        elif 2 * n + 3 * m != 7001:
+            use p <- x @ V task = 5
+"""
+    assert _rows(text)[Row.PAIRING] is Verdict.UNKNOWN
+    assert not replay(parse(text), {"n": 1, "m": 2333}).clean

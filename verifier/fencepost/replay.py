@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from fencepost import ir
+from fencepost.diagnose.slots import rounds
 from fencepost.findings import Step
 from fencepost.model import executor
 from fencepost.model.executor import DEFAULT_LIMIT, Blocked, Op, Run
@@ -172,6 +173,10 @@ def _faults(run: Run) -> Iterator[Fault]:
         yield Fault(
             "unwritten", f"{slot} is read by {_at(unwritten.op)} before anything wrote it", (step(unwritten.op),)
         )
+    for found in rounds(run):
+        slot = f"{found.touch.access.name}[{found.touch.slot}]"
+        text = f"{slot} holds round {found.writer.task}, round {found.reader.task} is meant by {_at(found.reader)}"
+        yield Fault("round", text, (step(found.writer), step(found.reader)))
     for contested in run.contested:
         what = (
             f"{contested.what} of {run.channels[contested.channel]}"

@@ -61,7 +61,7 @@ _DIAGNOSES = 16
 _LARGER = 6  # fillings with which the use of a channel is looked for
 _SWAPS = 8  # clean shapes looked at for warnings: silent tile swaps, frees that come too early elsewhere
 _CONTESTS = 8  # shapes whose schedules are explored
-_SHARING = 4  # shapes on which blocks are compared
+_SHARING = 40  # shapes on which blocks are compared
 _BLOCKS = 64  # blocks that are compared with one
 
 Judgement = Literal["fails", "clean", "excluded", "too long"]

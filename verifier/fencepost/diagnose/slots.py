@@ -76,15 +76,13 @@ def rounds(run: Run) -> Iterator[Mismatch]:
     seen: set[Hashable] = set()
     for op in run.order:
         for touch in op.effect.reads if op.task is not None else ():
-            writer = next((latest[c] for c in touch.cells if c in latest), None)
-            if writer is None or writer.task in (None, op.task):
-                continue
-            if core_of(writer.effect.agent) == core_of(op.effect.agent):
-                continue
-            found = Mismatch(op, writer, touch)
-            if found.fault not in seen and frozenset({id(writer.effect), id(op.effect)}) not in races:
-                seen.add(found.fault)
-                yield found
+            for writer in dict.fromkeys(latest[c] for c in touch.cells if c in latest):
+                if writer.task in (None, op.task) or core_of(writer.effect.agent) == core_of(op.effect.agent):
+                    continue
+                found = Mismatch(op, writer, touch)
+                if found.fault not in seen and frozenset({id(writer.effect), id(op.effect)}) not in races:
+                    seen.add(found.fault)
+                    yield found
         for touch in op.effect.writes:
             for cell in touch.cells:
                 latest[cell] = op

@@ -24,7 +24,7 @@ from fencepost.prove.order import Action, Actions, Fault, Order, Rules
 from fencepost.prove.parts import Part
 from fencepost.prove.relevance import Relevance
 from fencepost.prove.structure import analyse
-from fencepost.prove.values import Interval, Knowledge, Symbol, Symbols, Undecided
+from fencepost.prove.values import Interval, Knowledge, Symbol, Symbols, TooManyResidues, Undecided
 
 _PATIENCE = 60  # states to look at after something new was numbered, before the exploration begins again
 _STEPS = 200_000  # operations along one path between two splits
@@ -178,7 +178,7 @@ class Explorer:
             state = todo.pop()
             try:
                 split = self._advance(state)
-            except CannotModel as error:
+            except (CannotModel, TooManyResidues) as error:
                 self.result.reason = str(error)
                 break
             self._check_grown()

@@ -122,14 +122,20 @@ class Actions:
 
 
 def _annotated(resolver: Resolver) -> dict[str, str]:
-    """The buffers whose writes carry rounds, and the core that writes them ("both" if both do)."""
-    found: dict[str, str] = {}
+    """The buffers in whose memory writes carry rounds, and the core that writes there ("both" if both do)."""
+    cores: dict[str, set[str]] = {}
     for program in resolver.compiled.programs:
         core = "cube" if program.agent == "aic" else "vector"
         for site in program.sites:
             if isinstance(site, ir.DataOp) and site.task is not None:
                 for access in site.writes:
-                    found[access.name] = core if found.get(access.name, core) == core else "both"
+                    cores.setdefault(access.name, set()).add(core)
+    found: dict[str, str] = {}
+    cores = {name: own for name, own in cores.items() if name in resolver.layout.depths}
+    for name in resolver.layout.depths if cores else ():
+        sides = {c for other, own in cores.items() if resolver.layout.overlapping(name, {other}) for c in own}
+        if sides:
+            found[name] = sides.pop() if len(sides) == 1 else "both"
     return found
 
 

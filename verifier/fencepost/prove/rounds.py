@@ -34,7 +34,7 @@ class _Rounds:
 
     memory: Memory
     events: list[Event]
-    ordered: dict[tuple[Event, Event], bool] = field(default_factory=dict)  # pairs of writers; whether rounds fall
+    ordered: dict[tuple[Event, Event, bool], None] = field(default_factory=dict)  # two writers; whether rounds fall
 
     def reads(self) -> Iterator[Obligation]:
         """Every read finds its round, provided that writes come in the order of their rounds."""
@@ -44,7 +44,7 @@ class _Rounds:
                 if not writers:
                     continue
                 down = any(map(_counts_down, writers))
-                self.ordered |= dict.fromkeys(((e, f) for e in writers for f in writers), down)
+                self.ordered |= dict.fromkeys((e, f, down) for e in writers for f in writers)
                 name, span = f"round of operand {i} of {at(reader)}", reader.stmt.span
                 for writer in writers:
                     yield from self._same_slot(writer, reader, read)
@@ -56,7 +56,7 @@ class _Rounds:
 
     def writes(self) -> Iterator[Obligation]:
         """Of two writes of one cell, that of the earlier round comes first."""
-        for (one, other), down in self.ordered.items():
+        for one, other, down in self.ordered:
 
             def relation(x: Instance, y: Instance, down: bool = down) -> Cond:
                 ends = ((a, b) for a in _writes(x.event) for b in _writes(y.event))
@@ -134,7 +134,8 @@ class _Rounds:
                         for place, needed in cells.items()
                         if k >= len(needed) or needed[k] in covered
                     ]
-                    whole = read.access.name == write.access.name and rows == [(s, 0, s, 0) for s in range(depth)]
+                    whole = read.access.name == write.access.name and read.parts == write.parts == 1
+                    whole = whole and rows == [(s, 0, s, 0) for s in range(depth)]
                     tables[writer, n] = None if whole else rows if len(rows) <= PAIRS else []
             found.append(tables)
         return found

@@ -20,6 +20,8 @@ Level: TypeAlias = tuple[Hashable, ...]
 """
 
 
+_RESIDUES = 5_000  # remainders that a path is split into at once
+
 OPAQUE = frozenset({"//", "%", "*"})
 """Operations whose result is an unknown number of its own, named like an unknown function of the operands."""
 
@@ -187,6 +189,10 @@ Residue: TypeAlias = tuple[int, int]
 """(modulus, rest)"""
 
 
+class TooManyResidues(Exception):
+    """The remainders by some number are too many to be followed one by one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Undecided(Exception):
     """A comparison or residue that knowledge does not decide; the path must split.
@@ -299,6 +305,8 @@ class Knowledge:
             known, rest = self.residues.get(symbol, (1, 0))
             if known % needed:
                 refined = lcm(known, needed)
+                if refined > known * _RESIDUES:
+                    raise TooManyResidues(f"a remainder by {modulus} has too many values to be told apart")
                 choices = tuple(((low, high), (refined, r)) for r in range(rest, refined, known))
                 raise Undecided(((symbol, 1),), choices)
             total += coefficient * rest
@@ -330,11 +338,11 @@ class Knowledge:
 
 def _joined(a: Residue, b: Residue) -> Residue | None:
     """Both residues at once; None if they exclude each other."""
-    modulus = lcm(a[0], b[0])
-    for rest in range(a[1], modulus, a[0]):
-        if rest % b[0] == b[1] % b[0]:
-            return modulus, rest
-    return None
+    common = gcd(a[0], b[0])
+    if (b[1] - a[1]) % common:
+        return None
+    steps = (b[1] - a[1]) // common * pow(a[0] // common, -1, b[0] // common) % (b[0] // common)
+    return lcm(a[0], b[0]), (a[1] + a[0] * steps) % lcm(a[0], b[0])
 
 
 def _compare(value: int, op: str) -> bool:
