@@ -247,6 +247,14 @@ def test_severity_from_the_command_line(files: Path, capsys: pytest.CaptureFixtu
     assert "FP302 warning:" in out
 
 
+def test_severity_of_codes_with_one_beginning(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The longest beginning counts."""
+    arguments = ["--severity=3=note", "--severity=302=warning", "--severity=4=note"]
+    assert main(["check", "bad.kir", *arguments]) == 0
+    out = capsys.readouterr().out
+    assert "FP302 warning" in out and "FP401 note" in out
+
+
 def test_the_configuration_and_the_command_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (files / "pyproject.toml").write_text('[tool.fencepost]\nignore = ["2", "3", "4"]\nexclude = ["broken.kir"]\n')
     assert fencepost(capsys, "check", ".")[0] == 0

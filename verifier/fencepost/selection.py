@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from fencepost.findings import Finding, KernelReport
+from fencepost.findings import Finding, KernelReport, Severity
 from fencepost.options import CheckOptions
 
 NOT_SELECTED = "not selected"
@@ -44,9 +44,15 @@ def select(kernel: KernelReport, options: CheckOptions) -> KernelReport:
 def apply_severities(kernel: KernelReport, options: CheckOptions) -> KernelReport:
     """Replace the severities of the codes that the user gave one."""
     wanted = dict(options.severity)
+
+    def level(finding: Finding) -> Severity:
+        """That of the code, or of its longest beginning."""
+        found = (wanted.get(finding.code[:n]) for n in (3, 2, 1))
+        return next((severity for severity in found if severity is not None), finding.severity)
+
     if not wanted:
         return kernel
-    return replace(kernel, findings=tuple(replace(f, severity=wanted.get(f.code, f.severity)) for f in kernel.findings))
+    return replace(kernel, findings=tuple(replace(f, severity=level(f)) for f in kernel.findings))
 
 
 def _matches(code: str, prefixes: Iterable[str]) -> bool:
