@@ -443,7 +443,7 @@ def sources(*names: str) -> dict[str, str]:
 
 def test_the_checker_is_small() -> None:
     """Physical lines of its files, for closed forms and for state tables: code, blank lines, comments, docstrings."""
-    for names, most in ((CHECKER, 1_110), (TABLES, 770)):
+    for names, most in ((CHECKER, 1_140), (TABLES, 770)):
         assert sum(len(source.splitlines()) for source in sources(*names).values()) <= most
 
 

@@ -356,3 +356,8 @@ kernel k(n):
     assert run(parse(text), {"n": 1}, FunctionTable({("f", (0,)): 391})).overflows
     report = check_kernel(parse(text), CheckOptions(timeout=5))
     assert next(c for c in report.checks if c.row is Row.COUNTS).verdict is not Verdict.PROVED
+
+
+def test_sync_all_of_one_agent() -> None:
+    text = "kernel k(n):\n    assume n >= 0\n    section cube:\n        for t in range(n):\n            sync_all\n"
+    assert check_kernel(parse(text), CheckOptions(timeout=10)).verdict is Verdict.PROVED

@@ -577,3 +577,37 @@ def test_what_is_known_holds() -> None:
         for x, y in ((x, y) for x in range(-6, 7) for y in range(-6, 7)):
             if follows and all(valued(f, {"x0": x, "x1": y}) == "true" for f in facts):
                 assert valued(condition, {"x0": x, "x1": y}) == "true", (condition, facts)
+
+
+def test_rounds_of_one_memory_under_two_names() -> None:
+    """What is read as `b` was written as `a`, for the round before."""
+    text = """
+kernel k(n):
+    assume n >= 0
+    buffer a in Vec at 0 size 64
+    buffer b in Vec at 0 size 64
+    section cube:
+        for t in range(n):
+            wait_cross_core 0 @ FIX
+            move a <- x @ FIX task = t
+            set_cross_core 1 @ FIX
+        wait_cross_core 0 @ FIX
+    section vector:
+        set_cross_core 0 @ V
+        for t in range(n):
+            wait_cross_core 1 @ V
+            exp y <- b @ V task = t + 1
+            set_cross_core 0 @ V
+"""
+    with pytest.raises(NotCertified):
+        certify(parse(text))
+    assert certify(parse(text.replace("t + 1", "t")))["rows"]
+
+
+@pytest.mark.parametrize("start", ["x = 3", "x = n"])
+def test_values_that_grow_without_end_are_refused(start: str) -> None:
+    """A small file must not keep the checker busy: squared 64 times, a number has 2 ** 64 digits."""
+    body = f"{start}\n        for t in range(64):\n            x = x * x"
+    kernel = distinct(parse(f"kernel k(n):\n    section cube:\n        {body}\n        barrier M\n"))
+    with pytest.raises((Rejected, ValueError)):
+        derive(kernel, {"tables": {"per_slot": {"start": [], "states": []}}})

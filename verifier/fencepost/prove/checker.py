@@ -14,7 +14,22 @@ from typing import Any
 from fencepost import ir
 from fencepost.model.effects import Effect, Resolver
 from fencepost.model.program import constant, site_arguments
-from fencepost.prove.plainterms import Term, add, both, conjuncts, either, eq, ite, le, lt, make, minus, no, subst
+from fencepost.prove.plainterms import (
+    Term,
+    add,
+    both,
+    conjuncts,
+    either,
+    eq,
+    ite,
+    le,
+    lt,
+    make,
+    minus,
+    no,
+    short,
+    subst,
+)
 
 Claim = tuple[str, tuple[Term, ...]]
 COMPARISONS: dict[str, Callable[[Term, Term], Term]] = {
@@ -106,7 +121,7 @@ class Walk:
     def _put(self, values: Mapping[str, Term]) -> None:
         """Assign where control is here, and leave things alone elsewhere."""
         here = both(*self._path[self._depth :])
-        self.env |= {key: ite(here, value, self.env.get(key, 0)) for key, value in values.items()}
+        self.env |= {key: ite(here, short(value), self.env.get(key, 0)) for key, value in values.items()}
         self._changed |= values.keys()
 
     def _block(self, body: tuple[ir.Stmt, ...]) -> None:

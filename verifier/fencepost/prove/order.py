@@ -496,7 +496,7 @@ class Order:
 
     def meet(self, scalars: Iterable[int]) -> None:
         """All agents stand at sync_all: everybody learns what anybody knows."""
-        known = tuple(map(max, *self.clocks))
+        known = tuple(map(max, zip(*self.clocks, strict=True)))
         for p in scalars:
             clock = list(known)
             self.clocks[p] = tuple(clock)

@@ -16,6 +16,7 @@ _NAME = re.compile(r"[A-Za-z$][A-Za-z0-9_.@!$]*")
 _OPERANDS = {"+": 0, "and": 0, "or": 0, "-": 1, "not": 1, "*": 2, "div": 2, "mod": 2, "<=": 2, "=": 2, "ite": 3}
 """The operators, with their numbers of operands; 0 for any number."""
 _NEUTRAL = {"+": 0, "and": "true", "or": "false"}
+_BITS, _LONGEST = 4_096, 50_000  # of the largest number that is worked out, and of the longest term of a value
 _WORKED = {"*": operator.mul, "div": operator.floordiv, "mod": operator.mod, "<=": operator.le, "=": operator.eq}
 
 
@@ -42,6 +43,20 @@ def text(term: Term) -> str:
     if isinstance(term, int):
         return str(term) if term >= 0 else f"(- {-term})"
     return term if isinstance(term, str) else f"({' '.join((term[0], *map(text, term[1:])))})"
+
+
+def short(term: Term) -> Term:
+    """A term; ValueError if it is too long, written out."""
+    stack, known = [term], dict[int, int]()
+    while stack:
+        parts = top if isinstance(top := stack[-1], tuple) else ()
+        if new := [p for p in parts if isinstance(p, tuple) and id(p) not in known]:
+            stack += new
+        else:
+            known[id(stack.pop())] = 1 + sum(known.get(id(p), 1) for p in parts)
+    if known[id(term)] > _LONGEST:
+        raise ValueError("a value is written by too long a term")
+    return term
 
 
 def applications(terms: Iterable[Term]) -> Iterator[tuple[str, ...]]:
@@ -97,7 +112,8 @@ def make(head: str, *operands: Term) -> Term:
         case "-", (int(a),):
             return -a
         case _, (int(a), int(b)) if head in _WORKED:
-            value = _WORKED[head](a, b)
+            if (value := _WORKED[head](a, b)).bit_length() > _BITS:
+                raise ValueError("a number is too large")
             return str(value).lower() if isinstance(value, bool) else value
         case (("<=" | "="), (one, other)) if one == other:
             return "true"

@@ -37,12 +37,14 @@ class Rules:
     annotated: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        layout = self.resolver.layout
         for program in self.resolver.compiled.programs:
-            for site in program.sites:
-                if isinstance(site, ir.DataOp) and site.task is not None:
-                    for name in (a.name for a in site.writes):
-                        same = self.annotated.setdefault(name, program.agent[:3]) == program.agent[:3]
-                        self.annotated[name] = program.agent[:3] if same else "both"
+            sites = (s for s in program.sites if isinstance(s, ir.DataOp) and s.task is not None)
+            written = {a.name for site in sites for a in site.writes if a.name in layout.depths}
+            for name in layout.depths if written else ():
+                if layout.overlapping(name, written):
+                    same = self.annotated.setdefault(name, program.agent[:3]) == program.agent[:3]
+                    self.annotated[name] = program.agent[:3] if same else "both"
 
     @property
     def release(self) -> type:

@@ -19,7 +19,7 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Emit, Enter, Jump, MoveCursor, Next, Require, Set, Store, Test
 from fencepost.prove.checker import Claim, Rejected, Walk, fields_of, plain
 from fencepost.prove.claims import legal
-from fencepost.prove.plainterms import Term, add, applications, both, either, eq, lt, make, no, read, subst
+from fencepost.prove.plainterms import Term, add, applications, both, either, eq, lt, make, no, read, short, subst
 from fencepost.prove.simplest import gathered, known, norm
 from fencepost.prove.standing import Rules, Standing
 
@@ -161,7 +161,7 @@ class Machine:
             case Store(node=node):
                 where, new = walk.integer(node.index), walk.integer(node.value)
                 for k, record in enumerate(walk.records(node.ring, node.field, where)):
-                    values[record] = norm(make("ite", norm(eq(where, k)), new, values[record]))
+                    values[record] = norm(short(make("ite", norm(eq(where, k)), new, values[record])))
             case MoveCursor(slot=slot, cursor=cursor, depth=depth, move=move):
                 step = {"next": 1, "previous": -1, "current": 0}[move]
                 place = norm(make("mod", add(values[program.slots[cursor]], step), depth))
@@ -232,7 +232,7 @@ class Machine:
 
     def _settled(self, s: State, agent: str, value: Term, asked: dict[str, Asked]) -> Term | None:
         """A value without choices; None if one of them is open."""
-        value = norm(value)
+        value = norm(short(value))
         while (choice := next((a for a in parts_of(value) if a[0] == "ite"), None)) is not None:
             holds = self._holds(s, agent, choice[1], asked)
             if holds is None:
