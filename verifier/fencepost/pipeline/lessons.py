@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import pairwise
 
 from fencepost.pipeline.explore import Outcome, SerialRun
 from fencepost.pipeline.question import Proposal, Question, both, either
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.unawaited import unawaited
-
-_TOGETHER = 16  # combinations of stages that are tried to make a lesson more general
 
 
 def not_again(question: Question, proposal: Proposal) -> str:
@@ -92,8 +90,7 @@ def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: Serial
                 place = question.order(x.number)
                 apart.append(f"(or (< {place} {here}) (< {there} {place}))")
     placed = matter | {s.number for s in hindering if not _plain(plan, s)}
-    anywhere = _in_any_stage(question, plan, [s for s in plan.slots if s.number in matter and not s.is_async], run)
-    parts = [*_staged(question, proposal, sorted(matter - anywhere)), *apart]
+    parts = [*_staged(question, proposal, sorted(matter)), *apart]
     parts += _ordered(question, [s.number for s in plan.emitted if s.number in placed])
     for s in hindering:
         if s.number not in matter:
@@ -102,33 +99,10 @@ def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: Serial
     parts += [f"(= {question.versions(b)} {plan.versions[b]})" for b in question.versioned if b in touched]
     notes = plan.loop.annotations
     if notes.async_producers is None:  # a stage is asynchronous, and whoever is in it
-        free = [n for n in question.scheduled if n not in matter - anywhere]
+        free = [n for n in question.scheduled if n not in matter]
         moved = (f"(= {question.stage(n)} {k})" for n in free for k in notes.async_stages or ())
         parts.append(f"(not {either(moved)})")
     return question.taken_apart(f"(not {both(parts)})")
-
-
-def _in_any_stage(question: Question, plan: Plan, slots: list[Slot], run: SerialRun) -> set[int]:
-    """Statements without which something is still read too early, whatever stages they stand in, together."""
-    notes = plan.loop.annotations
-    asynchronous = {*(notes.async_stages or ())} if notes.async_producers is None else set()
-    stages = [k for k in range(question.last + 1) if k not in asynchronous]
-    found: list[Slot] = []
-    for slot in slots:
-        chosen = [*found, slot]
-        if len(stages) ** len(chosen) <= _TOGETHER and all(
-            _early(question, plan, dict(zip((s.number for s in chosen), places, strict=True)), run)
-            for places in product(stages, repeat=len(chosen))
-        ):
-            found = chosen
-    return {s.number for s in found}
-
-
-def _early(question: Question, plan: Plan, stages: dict[int, int], run: SerialRun) -> bool:
-    """Whether something is read too early if some statements stand in other stages, with the versions as they are."""
-    slots = tuple(replace(s, stage=stages.get(s.number, s.stage)) for s in plan.slots)
-    moved = Plan(plan.loop, slots, plan.replayed, plan.retain_stages, plan)
-    return moved.last_stage == question.last and unawaited(moved, run.trips, run.setting)
 
 
 def _hindering(plan: Plan, others: list[Slot]) -> list[Slot]:
