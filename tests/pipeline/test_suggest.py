@@ -9,13 +9,14 @@ from suggestions import examine
 
 from fencepost.findings import Verdict
 from fencepost.pipeline.accept import resolve
-from fencepost.pipeline.explore import outcome
+from fencepost.pipeline.explore import Exploration, outcome
+from fencepost.pipeline.horizon import Horizon, horizon
 from fencepost.pipeline.model import Access, Annotations, At, Buffer, Loop, Statement
 from fencepost.pipeline.question import Proposal, Question
 from fencepost.pipeline.sequence import Sequence
 from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.suggest import NoSuggestion, Suggestion, suggest
-from fencepost.pipeline.unawaited import unawaited
+from fencepost.pipeline.unawaited import ever_unawaited, unawaited
 from fencepost.pipeline.verify import verify
 
 PROPOSE = Question.propose
@@ -132,3 +133,8 @@ def test_hazards_without_values(seed: int) -> None:
     if plan is not None:
         for trips in range(7):
             assert unawaited(plan, trips, Setting()) == outcome(plan, trips, Setting()).hazard
+        ahead = horizon(plan)
+        tail = ahead.tail if isinstance(ahead, Horizon) else 0
+        for limit in (0, 1, 5, 30):
+            shown = any(o.hazard for o in Exploration(plan, tail, Setting()).run(limit))
+            assert ever_unawaited(plan, tail, Setting(), limit) == shown

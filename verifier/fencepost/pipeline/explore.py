@@ -16,6 +16,7 @@ from fencepost.pipeline.horizon import Horizon
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.values import (
+    FAR,
     Cell,
     Execution,
     History,
@@ -29,8 +30,6 @@ from fencepost.pipeline.values import (
     scheduled,
     serial,
 )
-
-_FAR = 1 << 40  # a trip count so large that no guard sees the end
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +83,8 @@ class Exploration:
         self.setting = setting
         terms = Terms()
         self.terms = terms
-        self.serial = Machine(plan, _FAR, terms, setting, pipelined=False)
-        self.pipelined = Machine(plan, _FAR, terms, setting, pipelined=True)
+        self.serial = Machine(plan, FAR, terms, setting, pipelined=False)
+        self.pipelined = Machine(plan, FAR, terms, setting, pipelined=True)
         self.iterations = 0  # iterations that `serial` has run
         self.time = 0  # steps that `pipelined` has run
 

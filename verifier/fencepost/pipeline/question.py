@@ -66,9 +66,10 @@ class Question:
         self.versioned = [b.name for b in loop.buffers if b.local and b.name in loop.written]
         self.session = Session()
         self._said: set[str] = set()
+        self._limits: set[int] = set()  # numbers of changes that the session has a condition for
         names = [f(n) for n in scheduled for f in (self.stage, self.order)]
         names += [self.versions(b) for b in self.versioned]
-        flags = ["whole", "kept", "spread", "waits", *(self.waits(n) for n in scheduled)]
+        flags = ["whole", "kept", "spread", "narrow", "waits", *(self.waits(n) for n in scheduled)]
         lines = [f"(declare-const {name} Int)" for name in names]
         lines += [f"(declare-const {flag} Bool)" for flag in flags]
         self.session.add("\n".join(lines))
@@ -108,14 +109,15 @@ class Question:
     def propose(self, *assumed: str, changes: int | None = None) -> Proposal | None:
         """A possible schedule that fulfils `assumed`, too; `changes` is the most entries that may differ.
 
+        Args:
+            assumed: "kept" (enough for all dependences to be kept), "spread" (some statement is in stage 0) or
+                "narrow" (none is).
+
         Raises:
             Unsettled: the solver does not know.
         """
-        facts = list(assumed)
-        if changes is not None and self.written:
-            differ = " ".join(f"(not (= {name} {number(value)}))" for name, value in self.written.items())
-            facts.append(f"((_ at-most {changes}) {differ})")
-        verdict = self.session.check("\n".join(f"(assert {fact})" for fact in facts), self.deadline)
+        near = [] if changes is None or not self.written else [self._near(changes)]
+        verdict = self.session.check([*assumed, *near], self.deadline)
         if verdict.answer == "unknown":
             raise Unsettled(verdict.reason)
         if verdict.answer == "unsat":
@@ -125,6 +127,16 @@ class Question:
         orders = {n: model.get(self.order(n), 0) for n in self.scheduled}
         differing = sum(model.get(name, 0) != value for name, value in self.written.items())
         return Proposal(stages, orders, differing)
+
+    def _near(self, changes: int) -> str:
+        """The condition that at most so many entries differ from what is written."""
+        name = f"near{changes}"
+        if changes not in self._limits:
+            self._limits.add(changes)
+            self.declare([name])
+            differ = " ".join(f"(not (= {entry} {number(value)}))" for entry, value in self.written.items())
+            self.say([f"(=> {name} ((_ at-most {changes}) {differ}))"])
+        return name
 
     # ----------------------------------------------------------------------------------------- what is always true
 
@@ -137,6 +149,7 @@ class Question:
         yield either(f"(= {s} {self.last})" for s in stages)
         yield f"(= whole {both(f'(= {stages[0]} {s})' for s in stages[1:])})"
         yield f"(= spread {either(f'(= {s} 0)' for s in stages)})"
+        yield "(= narrow (not spread))"
         if len(self.scheduled) > 1:
             yield f"(distinct {' '.join(self.order(n) for n in self.scheduled)})"
         for place, reader in enumerate(self.scheduled):

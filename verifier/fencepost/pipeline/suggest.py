@@ -182,7 +182,7 @@ class _Search:
         found = self.pipeline()
         if isinstance(found, Suggestion):
             return found
-        other = self._closest("(not spread)")
+        other = self._closest("narrow")
         return replace(other, reason=found.reason) if isinstance(other, Suggestion) else other
 
     def pipeline(self) -> Suggestion | NoSuggestion:

@@ -6,11 +6,13 @@ dozen, and most that fail fail in this.
 
 from __future__ import annotations
 
+from copy import copy
+
 from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
 from fencepost.pipeline.model import Access
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.setting import Setting
-from fencepost.pipeline.values import Cell, Instance, cells
+from fencepost.pipeline.values import FAR, Cell, Instance, cells
 
 
 def unawaited(plan: Plan, trips: int, setting: Setting) -> bool:
@@ -21,12 +23,43 @@ def unawaited(plan: Plan, trips: int, setting: Setting) -> bool:
     return any(run.step(items, t) for _, t, items in steps(emit(plan, trips))) or run.ends_early()
 
 
+def ever_unawaited(plan: Plan, tail: int, setting: Setting, limit: int) -> bool:
+    """Whether a run with 0, 1, ... or `limit` - 1 trips has a hazard; `tail` as for `Exploration`.
+
+    What long runs have in common is run once.
+    """
+    if not plan.rewritten or not any(slot.is_async for slot in plan.slots):
+        return False
+    common = 2 * plan.depth + 2 + tail
+    if any(unawaited(plan, trips, setting) for trips in range(min(common, limit))):
+        return True
+    shared, time = _Run(plan, FAR, setting), 0
+    for trips in range(common, limit):
+        parts = emit(plan, trips)
+        for part in (p for p in parts if p.name != "epilogue"):
+            for t in range(max(part.start, time), min(part.start + part.count, trips - tail)):
+                if shared.step(part.items, t):
+                    return True
+                time = t + 1
+        run = shared.fork(trips)
+        rest = ((p.items, t) for p in parts for t in range(max(p.start, time), p.start + p.count))
+        if any(run.step(items, t) for items, t in rest) or run.ends_early():
+            return True
+    return False
+
+
 class _Run:
     def __init__(self, plan: Plan, trips: int, setting: Setting) -> None:
         self.plan, self.trips, self.setting = plan, trips, setting
         self.filled = {a.buffer for s in plan.slots if s.is_async for a in plan.statement(s).writes}
         self.flying: dict[Cell, tuple[int, Instance]] = {}  # cell -> commit group and writer of its last async write
         self.committed = self.completed = 0
+
+    def fork(self, trips: int) -> _Run:
+        """A run for another trip count that is as far as this one."""
+        twin = copy(self)
+        twin.trips, twin.flying = trips, dict(self.flying)
+        return twin
 
     def step(self, items: tuple[Item, ...], t: int) -> bool:
         """Run one step; True at its first hazard."""

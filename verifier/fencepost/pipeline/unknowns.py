@@ -13,7 +13,7 @@ from math import prod
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable
-from fencepost.pipeline.explore import Exploration, outcome
+from fencepost.pipeline.explore import outcome
 from fencepost.pipeline.horizon import horizon, slots_of
 from fencepost.pipeline.model import Access, At, Buffer, Somewhere, Statement, Step
 from fencepost.pipeline.order import repeats
@@ -21,6 +21,7 @@ from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.sequence import ALWAYS, All, Compared, Guard, Not, Opaque, Sequence, opaque_parts
 from fencepost.pipeline.setting import ITERATION, Setting
 from fencepost.pipeline.trips import Trips
+from fencepost.pipeline.unawaited import ever_unawaited
 
 _MAX_CASES = 300
 """Combinations of unknown conditions and slots that are all tried."""
@@ -80,7 +81,7 @@ def waits_undecided(plan: Plan, known: bool = False) -> str | None:
     ahead = horizon(rough)
     if isinstance(ahead, str):
         return ahead
-    if any(o.hazard for o in Exploration(rough, ahead.tail, Setting()).run(ahead.trips)):
+    if ever_unawaited(rough, ahead.tail, Setting(), ahead.trips):
         return "an asynchronous copy may be read before it was awaited, depending on conditions that are not known"
     return None
 

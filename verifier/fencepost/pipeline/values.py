@@ -15,6 +15,8 @@ from fencepost.pipeline.model import Access, At, Loop, Somewhere, Step, Whole
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.setting import Setting
 
+FAR = 1 << 40  # a trip count so large that no guard sees the end
+
 Cell: TypeAlias = tuple[str, int, int]
 """Buffer, version, cell number.  A scalar is a buffer named ``=name``."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -83,7 +84,7 @@ def check(text: str, deadline: float | None = None, rlimit: int = RLIMIT, seed: 
 
 
 class Session:
-    """A question that grows: what is added stays, and each check may assume more for itself."""
+    """A question that grows: what is added stays, and each check may assume truth values for itself."""
 
     def __init__(self, rlimit: int = RLIMIT) -> None:
         self._z3 = _z3()
@@ -99,24 +100,22 @@ class Session:
         except self._z3.Z3Exception as error:
             raise ValueError(str(error)) from None
 
-    def check(self, text: str = "", deadline: float | None = None) -> Verdict:
-        """Decide what was added together with the assertions of `text`, which are forgotten afterwards."""
+    def check(self, assumed: Iterable[str] = (), deadline: float | None = None) -> Verdict:
+        """Decide what was added, where the truth values of these names are true this time.
+
+        What the solver learns is kept from one check to the next.
+        """
         if deadline is not None:
             left = deadline - time.monotonic()
             if left <= 0:
                 return Verdict("unknown", reason="the time limit was reached")
             self._solver.set("timeout", max(1, int(left * 1000)))
-        self._solver.push()
-        try:
-            self.add(text)
-            answer = self._solver.check()
-            if answer == self._z3.unsat:
-                return Verdict("unsat")
-            if answer == self._z3.sat:
-                return Verdict("sat", _constants(self._solver.model().sexpr()))
-            return Verdict("unknown", reason=_reason(self._solver.reason_unknown(), deadline))
-        finally:
-            self._solver.pop()
+        answer = self._solver.check(*map(self._z3.Bool, assumed))
+        if answer == self._z3.unsat:
+            return Verdict("unsat")
+        if answer == self._z3.sat:
+            return Verdict("sat", _constants(self._solver.model().sexpr()))
+        return Verdict("unknown", reason=_reason(self._solver.reason_unknown(), deadline))
 
 
 def _constants(text: str) -> dict[str, int]:
