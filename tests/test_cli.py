@@ -240,6 +240,13 @@ def test_select_and_ignore(files: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert set(re.findall(r"FP\d+", out)) == {"FP302"}
 
 
+@pytest.mark.parametrize("option", [["--ignore", "302,999"], ["--select", "FP39"], ["--severity", "399=note"]])
+def test_codes_that_no_rule_has(option: list[str], files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, _, err = fencepost(capsys, "check", "bad.kir", *option)
+    assert status == 2
+    assert "no rule has the code FP" in err and "did you mean FP" in err
+
+
 def test_severity_from_the_command_line(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [f"--severity={code}=warning" for code in ("FP302", "401", "206")]
     status, out, _ = fencepost(capsys, "check", "bad.kir", *arguments, "--format", "concise")

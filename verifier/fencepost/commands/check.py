@@ -120,7 +120,7 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         assume = tuple(parse_assume(text) for text in (*settings.assume, *args.assume))
     except ValueError as error:
         raise UsageError(f"--assume: {error}") from None
-    return CheckOptions(
+    options = CheckOptions(
         target=args.target or settings.target,
         values=tuple(common.parameters(args.values).items()),
         assume=assume,
@@ -131,6 +131,21 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         prove=not args.no_prove,
         suggest=args.suggest,
     )
+    _known((*options.select, *options.ignore, *dict(options.severity)))
+    return options
+
+
+def _known(codes: Iterable[str]) -> None:
+    """Raises UsageError for a code that is neither one of a finding nor the beginning of one."""
+    from fencepost.suppress import NO_REASON, UNUSED
+    from fencepost_rules.registry import nearest, rules
+
+    if codes := dict.fromkeys(codes):
+        known = [NO_REASON[0], UNUSED[0], *(rule.code for rule in rules())]
+        for code in codes:
+            if not any(k.startswith(code) for k in known):
+                near = nearest(code)
+                raise UsageError(f"no rule has the code FP{code}; did you mean FP{near.code} ({near.title})?")
 
 
 def _before(args: argparse.Namespace) -> tuple[Kernel, ...]:
