@@ -82,6 +82,16 @@ def test_the_skew_is_proved_for_all_parameters() -> None:
     assert "for all values" in result.evidence
 
 
+def test_a_copy_with_operands_is_a_computation() -> None:
+    first, second = (
+        kernel(CUBE.replace("tpush_to_aiv s", f"copy r <- s @ S at ({at})\n    tpush_to_aiv r"), VECTOR)
+        for at in ("t", "t + 1")
+    )
+    assert compared(first, first).proved
+    assert not compared(first, second).proved
+    assert "receives" in detail(compared(first, second))
+
+
 def test_unrolled_by_hand() -> None:
     half = CUBE.strip("\n").splitlines()[1:]
     twice = [line.replace("t)", "2 * t)") for line in half] + [line.replace("t)", "2 * t + 1)") for line in half]

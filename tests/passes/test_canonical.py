@@ -54,6 +54,7 @@ def test_same(old: str, new: str) -> None:
         ("add acc <- acc, t @ V", "add acc <- t, t @ V"),
         ("add acc <- acc, t @ V", "add other <- acc, t @ V"),
         ("copy u <- t @ S", "exp u <- t @ V"),
+        ("copy u <- t @ S", "copy u <- t @ S at (i)"),
         ("tpush_to_aic u", "tpush_to_aic t"),
         ("store out <- acc", "store out <- t"),
         ("i < 5", "i <= 5"),

@@ -336,6 +336,11 @@ class DataOp(Node):
     offset: bool = False
     at: tuple[Expr, ...] = ()
 
+    @property
+    def renames(self) -> bool:
+        """Whether it only gives a value another name, if neither name is a buffer: a copy without scalar operands."""
+        return self.op == "copy" and not self.at and len(self.writes) == len(self.reads) == 1
+
 
 @dataclass(frozen=True, slots=True)
 class Push(Node):

@@ -200,7 +200,7 @@ class _Memory:
             part = 0 if access.part is None else next(operands)
             views.append((access.name, slot, part, 1 if access.parts is None else next(operands)))
         at = tuple(operands)
-        if stmt.op == "copy" and not any(views) and len(stmt.writes) == len(stmt.reads) == 1:
+        if stmt.renames and not any(views):
             self.names[stmt.writes[0].name] = self._name(stmt.reads[0].name)
             return
         place = stored(stmt)

@@ -154,7 +154,7 @@ class _Core:
         found: dict[str, set[str]] = {}
         for node in (n for stmt in body for n in ir.walk(stmt)):
             match node:
-                case ir.DataOp(op=op, writes=writes, reads=reads):
+                case ir.DataOp(op=op, writes=writes, reads=reads, renames=renames):
                     place = stored(node)
                     sources = {a.name for a in reads if a.name not in self.buffers}
                     if op.startswith("load"):
@@ -164,7 +164,7 @@ class _Core:
                     for access in writes:
                         if access.name not in self.buffers:
                             found.setdefault(access.name, set()).update(sources)
-                            if sources and place is None and op != "copy":
+                            if sources and place is None and not renames:
                                 self._derived.add(access.name)
                 case ir.Assign(name=name, value=value) | ir.Bind(name=name, value=value):
                     found.setdefault(name, set()).update(names(value))
@@ -219,7 +219,7 @@ class _Core:
 
     def _names_only(self, stmt: ir.DataOp) -> bool:
         """Whether an operation gives a second name to a value and touches no memory."""
-        return stmt.op == "copy" and not any(a.name in self.buffers for a in (*stmt.writes, *stmt.reads))
+        return stmt.renames and not any(a.name in self.buffers for a in (*stmt.writes, *stmt.reads))
 
     def _cells(self, access: ir.Access, known: Mapping[str, int], whole: bool = False) -> frozenset[int]:
         depth = self.layout.depths[access.name]

@@ -157,7 +157,7 @@ class _Run:
         return number
 
     def _compute(self, stmt: ir.DataOp, arguments: tuple[int, ...], task: int | None) -> None:
-        if stmt.op == "copy" and self._named(stmt.writes) and self._named(stmt.reads):
+        if stmt.renames and self._named(stmt.writes) and self._named(stmt.reads):
             self.known[stmt.writes[0].name] = self._read(stmt.reads[0].name)
             return
         operands = iter(arguments)

@@ -107,7 +107,7 @@ class _Canon:
 
     def statement(self, stmt: ir.Stmt) -> Form | None:
         match stmt:
-            case ir.DataOp(op="copy", writes=(target,), reads=(source,)) if self.flows.values((target, source)) == {
+            case ir.DataOp(renames=True, writes=(target,), reads=(source,)) if self.flows.values((target, source)) == {
                 target.name,
                 source.name,
             }:
@@ -238,7 +238,7 @@ class _Canon:
             for node in ir.walk(stmt):
                 reads: tuple[str, ...] = ()
                 match node:
-                    case ir.DataOp(op="copy"):
+                    case ir.DataOp(renames=True):
                         pass
                     case ir.DataOp(reads=accesses):
                         reads = tuple(a.name for a in accesses)

@@ -69,7 +69,7 @@ def _inside(stmt: ir.Stmt, everywhere: Counter[str]) -> ir.Stmt:
 def _copied(stmt: ir.Stmt) -> tuple[str, str] | None:
     """Target and value of a copy."""
     match stmt:
-        case ir.DataOp(op="copy", writes=(ir.Access(name=target),), reads=(ir.Access(name=value),)):
+        case ir.DataOp(renames=True, writes=(ir.Access(name=target),), reads=(ir.Access(name=value),)):
             return target, value
         case ir.Assign(name=target, value=ir.Name(id=value)):
             return target, value
