@@ -47,5 +47,7 @@ def test_fault_below_a_constant() -> None:
         "        load x <- q @ MTE2\n        use p <- x @ V"
     )
     text = "kernel k(n, k):\n    assume n >= 0\n    assume k >= 2\n    buffer x in Vec\n    section vector:\n"
-    report = check_kernel(parse(text + "".join(f"        {line}\n" for line in body.splitlines())), CheckOptions())
+    report = check_kernel(
+        parse(text + "".join(f"        {line}\n" for line in body.splitlines())), CheckOptions(timeout=120)
+    )
     assert next(c.verdict for c in report.checks if c.row is Row.BOUNDARY) is Verdict.REFUTED

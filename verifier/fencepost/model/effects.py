@@ -297,6 +297,7 @@ class Resolver:
                 if self._auto_mutex and access.name in self.layout.mutexes:
                     locks |= set(self.layout.mutexes[access.name][slot])
         ids = tuple(sorted(locks))
+        target = self.compiled.target
         return Effect(
             agent,
             site,
@@ -309,6 +310,7 @@ class Resolver:
             unlocks=ids,
             phase=phase if phased else None,
             phased=tuple(dict.fromkeys(phased)),
+            illegal=tuple(bad for number in ids for bad in self._id_range("mutex", number, target.mutex_ids)),
             out_of_range=tuple(outside),
         )
 

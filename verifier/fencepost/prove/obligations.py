@@ -122,11 +122,18 @@ def _operands(kernel: Closed, event: Event) -> Iterator[Obligation]:
         part = (le(-operand.part), lt(operand.part, const(operand.parts)))
         name = f"slot of {operand.access.name}, {at(event)}"
         yield Obligation(name, "range", span, (event.domain, negate(conjoin((*slot, *part)))))
-    if isinstance(event.stmt, ir.DataOp):
-        return
-    if event.arguments:
+    data = isinstance(event.stmt, ir.DataOp)
+    if event.arguments and not (data and event.cases):  # of data operations all cases are there, or none
         missing = (event.domain, negate(event.covered)) if event.cases else (TRUE,)
-        yield Obligation(f"id of {at(event)}", "operands", span, missing)
+        if not data or _odd_mutexes(kernel, event):
+            yield Obligation(f"id of {at(event)}", "operands", span, missing)
     for condition, effect in event.cases:
         for illegal in effect.illegal:
             yield Obligation(f"{illegal.message}, {at(event)}", "legal", span, (event.domain, condition))
+
+
+def _odd_mutexes(kernel: Closed, event: Event) -> bool:
+    """Whether a slot that a data operation might touch has a mutex that the target has not."""
+    mutexes, count = kernel.resolver.layout.mutexes, kernel.compiled.target.mutex_ids
+    slots = (ids for o in event.operands for ids in mutexes.get(o.access.name, ()))
+    return any(not 0 <= number < count for ids in slots for number in ids)
