@@ -242,6 +242,15 @@ def _untold(proof: Proof, outcome: Outcome, refuted: Refutation) -> list[Fault]:
     codes = {seen.fact.code for seen in outcome.facts}
     mutexes = {dict(seen.fact.values)["mutex"] for seen in outcome.facts if seen.fact.code == "405"}
     rings = {fault[2] for fault in shown if fault[0] == "message"}
+    runs = [run for seen in outcome.facts for run in seen.runs]
+    races = {
+        (one.stmt.span, cell, other.effect.pipe)
+        for run in runs
+        for race in run.races
+        for one, other in ((race.first, race.second), (race.second, race.first))
+        for cell in {*race.touched.cells} & {*race.first_touched.cells}
+    }
+    unwritten = {(read.op.stmt.span, read.touched.cells) for run in runs for read in run.unwritten}
 
     def told(fault: Fault) -> bool:
         match fault:
@@ -255,6 +264,10 @@ def _untold(proof: Proof, outcome: Outcome, refuted: Refutation) -> list[Fault]:
                 return any(other[0] == "phase" for other in shown)
             case ("modes", *_):
                 return "304" in codes
+            case ("race", span, _, cell, pipe):
+                return span in places and (span, cell, pipe) in races
+            case ("unwritten", span, _, touched):
+                return span in places and (span, touched) in unwritten
         return bool(places & {*fault})
 
     return [fault for fault in proof.doubts if not told(fault)]

@@ -23,6 +23,7 @@ from fencepost.prove.observables import Plan
 from fencepost.prove.structure import Loop
 from fencepost.prove.values import (
     EVERYTHING,
+    TRIPS,
     Form,
     Interval,
     Knowledge,
@@ -358,7 +359,7 @@ class Stepper:
             return stop
         home = self.structure.level(ir.Compare(instruction.start, (("<", instruction.stop),)))
         epoch = agent.epochs.get(home, 0) if home is not None else 0
-        symbol = self.symbols.function("trips~", (start, stop, loop.step), home, epoch)
+        symbol = self.symbols.function(TRIPS, (start, stop, loop.step), home, epoch)
         if ((symbol, 1),) not in world.knowledge.intervals:
             world.knowledge.intervals[(symbol, 1),] = (0, None)
         return Linear(0, ((symbol, 1),))

@@ -6,8 +6,9 @@ A fault is reported once for each kind and place.  How kernels are taken apart b
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 
 from fencepost import ir
@@ -24,7 +25,7 @@ from fencepost.prove.order import Action, Actions, Fault, Order, Rules
 from fencepost.prove.parts import Part
 from fencepost.prove.relevance import Relevance
 from fencepost.prove.structure import analyse
-from fencepost.prove.values import Interval, Knowledge, Symbol, Symbols, TooManyResidues, Undecided
+from fencepost.prove.values import Interval, Knowledge, Symbol, Symbols, TooManyResidues, Undecided, Value
 
 _PATIENCE = 60  # states to look at after something new was numbered, before the exploration begins again
 _STEPS = 200_000  # operations along one path between two splits
@@ -110,9 +111,16 @@ class State:
     agents: list[Agent]
     world: World
     order: Order
+    split: Hashable = None  # the name of the last state on the path that was split
+    then: list[tuple[int, list[Value]]] = field(default_factory=list)  # where the agents were, and what they held
 
     def copy(self) -> State:
-        return State([a.copy() for a in self.agents], self.world.copy(), self.order.copy())
+        agents = [a.copy() for a in self.agents]
+        return State(agents, self.world.copy(), self.order.copy(), self.split, self.then)
+
+    @property
+    def here(self) -> list[tuple[int, list[Value]]]:
+        return [(agent.pc, list(agent.values)) for agent in self.agents]
 
 
 class _Grown(Exception):
@@ -168,6 +176,7 @@ class Explorer:
         self.relevance.update()
         self.begin_again: int | None = None
         todo: list[State] = [self._initial()]
+        idle: dict[Hashable, set[Hashable]] = {}  # states that follow others by a decision alone
         while todo:
             if len(self.seen) > self.limit:
                 self.result.reason = f"more than {self.limit:,} relative states"
@@ -188,10 +197,14 @@ class Explorer:
             if split is None:
                 self.result.ends += 1
                 continue
+            rests = state.split is not None and state.here == state.then
             key = self.folder.key(state.agents, state.world, state.order)
+            if rests:
+                idle.setdefault(state.split, set()).add(key)
             if key in self.seen:
                 continue
             self.seen.add(key)
+            state.split, state.then = key, state.here
             for number, (interval, residue) in enumerate(split.choices):
                 branch = state.copy() if number + 1 < len(split.choices) else state
                 if branch.world.learn(split.form, interval, residue):
@@ -199,6 +212,10 @@ class Explorer:
         else:
             if self.begin_again is not None:
                 raise _Grown
+            if not _ends(idle):
+                self.result.reason = "a decision is forgotten before anything follows from it"
+                self.result.states = len(self.seen)
+                return self.result
             self.result.closed = True
             self._modes()
             if not self.rules.counted:
@@ -348,6 +365,15 @@ class Explorer:
                     best = pick if best is None or abs(pick) > abs(best) else best
             values[parameter] = best or 0
         return values
+
+
+def _ends(idle: Mapping[Hashable, Iterable[Hashable]]) -> bool:
+    """Whether decisions alone lead back to no state: then all paths that end in one seen before go on."""
+    try:
+        TopologicalSorter(idle).prepare()
+    except CycleError:
+        return False
+    return True
 
 
 def _lost(symbol: Symbol) -> bool:

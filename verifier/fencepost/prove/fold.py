@@ -16,7 +16,7 @@ from fencepost.prove.observables import Observables, Plan, Sign
 from fencepost.prove.order import Order
 from fencepost.prove.relevance import Relevance
 from fencepost.prove.uses import FIXED, Named, Node
-from fencepost.prove.values import EVERYTHING, OPAQUE, Level, Linear, Symbol, Value
+from fencepost.prove.values import EVERYTHING, OPAQUE, TRIPS, Level, Linear, Symbol, Value, lower_bound
 
 Member = Hashable
 """("slot", agent, slot), ("argument", function, position, level, epoch), ("task",) or a symbol."""
@@ -65,6 +65,7 @@ class _Folding:
         self.world = world
         self.order = order
         self.asked = [plan.at(agent.pc) for plan, agent in zip(folder.plans, agents, strict=True)]
+        self.bounded = frozenset[str]().union(*(asked.bounded for asked in self.asked))
         self.parent: dict[Member, Member] = {}
         self.room: dict[Member, int] = {}
         self.period: dict[Member, int] = {}
@@ -126,7 +127,7 @@ class _Folding:
         name = symbol.name
         if name == STALE:
             return True
-        if name in OPAQUE or name == "trips":
+        if name in OPAQUE or name == TRIPS:
             inner = {s for a in symbol.arguments if isinstance(a, Linear) for s, _ in a.terms if s.kind == "f"} - used
             return any(self._passed(s, used) for s in inner)
         return all(self._past(agent, asked, symbol) for agent, asked in zip(self.agents, self.asked, strict=True))
@@ -297,9 +298,10 @@ class _Folding:
             self._note(members)
 
     def _note(self, members: list[tuple[Member, int]]) -> None:
-        for member, _ in members:
-            if isinstance(member, Symbol):
-                self.needed.add(member)
+        symbols = frozenset(member for member, _ in members if isinstance(member, Symbol))
+        self.needed |= symbols
+        if len(symbols) > 1:
+            self.together.append(symbols)
 
     def _sign(self, number: int, sign: Sign) -> None:
         level, later = sign.level, sign.later
@@ -316,6 +318,9 @@ class _Folding:
                 continue
             for member, factor in members:
                 total[member] = total.get(member, 0) + c * factor
+        if len(sign.shape) > 1 and any(map(self._is_bounded, (node for node, _ in sign.shape))):
+            for member in total:  # through a value to come they are compared with constants
+                self._limit(member, 0)
         parts = [m for m, c in total.items() if c]
         if not parts:
             return
@@ -331,6 +336,13 @@ class _Folding:
         balanced = self._balanced(sign, total)
         if open_ or not balanced:
             self._limit(parts[0], 0)
+
+    def _is_bounded(self, node: Node) -> bool:
+        """Whether a node stands for values of a function, others of which may come, that constants bound."""
+        if not isinstance(node, Named) or node.kind != "function" or node.unique:
+            return False
+        head = node.name.partition("(")[0]
+        return head in OPAQUE or head == TRIPS or lower_bound(head) is not None or head in self.bounded
 
     def _balanced(self, sign: Sign, total: dict[Member, int]) -> bool:
         """Whether shifting all members together leaves the shape as it is, whichever function value is meant."""

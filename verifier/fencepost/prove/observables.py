@@ -17,7 +17,7 @@ from fencepost.model.program import Emit, Enter, Instruction, MoveCursor, Next, 
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import Loop, Structure, successors
 from fencepost.prove.uses import FIXED, UNKNOWN, Form, Key, Named, Node, Reader, Shape, Uses, combine
-from fencepost.prove.values import Level
+from fencepost.prove.values import TRIPS, Level
 
 _PATIENCE = 6  # how often a bound may move before it is taken to move for ever
 
@@ -63,6 +63,7 @@ class Observables:
     next: frozenset[Level]  # levels of which later runs are looked at
     levels: tuple[Level, ...]  # all of them, in order
     moduli: Mapping[int, int]
+    bounded: frozenset[str]  # the functions whose values are compared with constants
 
 
 @dataclass(slots=True)
@@ -195,7 +196,7 @@ class _Flow:
             level = loop.level
             for form in (*starts, *stops):
                 reader.uses.fix([t for t in form.terms if not _free(t[0], self.parameters)], level)
-            trips = (Form(((Named("function", "trips"), 1),)), UNKNOWN)
+            trips = (Form(((Named("function", TRIPS), 1),)), UNKNOWN)
             stops = (*stops, *trips) if loop.step == 1 else trips
             starts = (Form(()),)
         step.assigned = {i.index: starts, i.limit: stops}
@@ -474,6 +475,8 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
         if isinstance(ask.node, int):
             moduli[ask.node] = lcm(moduli.get(ask.node, 1), ask.value)
     otherwise = {n for sign in signs for n, _ in sign.shape} | {a.node for k in ("above", "natural") for a in asks[k]}
+    constant = [a.node for k in ("above", "natural") for a in asks[k]]
+    constant += [n for sign in signs if len(sign.shape) == 1 for n, _ in sign.shape]
     current = frozenset(level for _, _, level, later in facts if level is not None and not later)
     following = frozenset(level for _, _, level, later in facts if level is not None and later)
     return Observables(
@@ -488,4 +491,5 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
         following,
         tuple(sorted(current | following, key=repr)),
         {slot: modulus for slot, modulus in moduli.items() if slot not in otherwise},
+        frozenset(n.name.partition("(")[0] for n in constant if isinstance(n, Named) and n.kind == "function"),
     )

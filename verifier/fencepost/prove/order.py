@@ -336,7 +336,7 @@ class Order:
                     if writer >= 0:
                         missing = False
                         if clock[writer] < written:
-                            faults.append(("race", a.span, touch.name, cell))
+                            faults.append(("race", a.span, touch.name, cell, self.actions.pipes[writer]))
                     if not reads or (len(reads) == 1 and reads[0][0] == p):
                         cells[cell] = (writer, written, ((p, number),))
                     else:
@@ -344,7 +344,7 @@ class Order:
                 if touch.annotated and task is not None and self.tasks.get(cell) != (a.peer, task):
                     faults.append(("round", a.span, touch.name))
             if missing:
-                faults.append(("unwritten", a.span, touch.name))
+                faults.append(("unwritten", a.span, touch.name, touch.cells))
 
     def _write(self, a: Action, clock: list[int], number: int, task: Value | None, faults: list[Fault]) -> None:
         cells, p = self.cells, a.pipe
@@ -353,8 +353,8 @@ class Order:
                 state = cells.get(cell)
                 if state is not None:
                     writer, written, reads = state
-                    if (writer >= 0 and clock[writer] < written) or any(clock[q] < n for q, n in reads):
-                        faults.append(("race", a.span, name, cell))
+                    others = dict.fromkeys(q for q, n in ((writer, written), *reads) if q >= 0 and clock[q] < n)
+                    faults += [("race", a.span, name, cell, self.actions.pipes[q]) for q in others]
                 cells[cell] = (p, number, ())
                 if task is not None:
                     self.tasks[cell] = (a.core, task)

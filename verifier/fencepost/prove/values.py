@@ -22,6 +22,9 @@ Level: TypeAlias = tuple[Hashable, ...]
 
 _RESIDUES = 5_000  # remainders that a path is split into at once
 
+TRIPS = "trips~"
+"""The unknown number of trips of a loop whose variable nobody reads, named like a function of its bounds."""
+
 OPAQUE = frozenset({"//", "%", "*"})
 """Operations whose result is an unknown number of its own, named like an unknown function of the operands."""
 
