@@ -7,11 +7,12 @@ import time
 import pytest
 
 import fencepost
-from fencepost.large import generalised
+from fencepost.large import generalised, unbounded
 from fencepost.model.executor import run
 from fencepost.model.functions import FunctionTable
 from fencepost.model.issue import assumed
 from fencepost.model.program import compile_kernel
+from fencepost.printer import print_expr
 from fencepost.reading import parse
 
 TEXT = """\
@@ -251,3 +252,55 @@ kernel near():
             wait_cross_core 0 @ V
             set_cross_core 0 @ V
 """
+
+
+BOUNDS = {
+    "n <= 4096": [],
+    "0 <= n < 4096": ["n >= 0"],
+    "n >= 100000": ["n >= 2"],
+    "n == 30001": ["n >= 2", "n % 2 == 1"],
+    "4096 >= n and n % 4 == 0": ["n % 4 == 0"],
+    "n <= m": None,
+    "n != 20": None,
+}
+
+
+@pytest.mark.parametrize("assume", BOUNDS)
+def test_what_assumes_say_of_large_numbers_is_left_out(assume: str) -> None:
+    text = TEXT.replace("hand_over()", "hand_over(n, m)").replace("TRIPS", "n")
+    kernel = parse(text.replace("    READY", f"    assume {assume}\n    READY", 1))
+    found, left = unbounded(kernel), BOUNDS[assume]
+    if left is None:
+        assert found is None
+    else:
+        assert found is not None
+        assert [print_expr(a) for a in found.kernel.assumes] == left
+
+
+@pytest.mark.parametrize("assume", ["n <= 4096", "n >= 1000000", "n == 30000", "n == 1000000"])
+def test_large_numbers_in_assumes_are_no_harder(assume: str) -> None:
+    text = TEXT.replace("hand_over()", "hand_over(n)").replace("TRIPS", "n")
+    report = fencepost.check(text.replace("    READY", f"    assume {assume}\n    READY", 1), timeout=20)
+    assert report.proved
+    assert "also without n" in report.text()
+
+
+def test_assumes_that_exclude_each_other_stay_vacuous() -> None:
+    text = TEXT.replace("hand_over()", "hand_over(n)").replace("TRIPS", "n")
+    report = fencepost.check(text.replace("    READY", "    assume n <= 5000\n    assume n >= 6000\n    READY", 1))
+    assert not report.proved
+    assert "VACUOUS" in report.text()
+
+
+def test_a_bound_that_a_proof_needs_is_used() -> None:
+    """Of forty slots and no release, the forty-first would be overwritten."""
+    text = """\
+kernel few(n):
+    assume 0 <= n <= {most}
+    buffer x[40] in Vec
+    section vector:
+        for t in range(n):
+            load x[t] <- q @ MTE2
+"""
+    assert fencepost.check(text.format(most=40), timeout=20).proved
+    assert "FP101" in fencepost.check(text.format(most=41), timeout=20).text()

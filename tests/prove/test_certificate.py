@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import copy
+import io
 import json
-import time
+import random
+import tokenize
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,18 @@ import pytest
 import fencepost.prove
 from fencepost import ir
 from fencepost.discover import Source
-from fencepost.model.program import compile_kernel
+from fencepost.model.program import ModelError
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
-from fencepost.prove import closed_form, cvc5, solver
-from fencepost.prove.certificate import NotCertified, assemble, certify, seal
-from fencepost.prove.checker import Rejected
-from fencepost.prove.plainterms import make, read, text
+from fencepost.prove import cvc5, solver
+from fencepost.prove.certificate import NotCertified, certify, seal
+from fencepost.prove.plainterms import Rejected, read, text
 from fencepost.prove.recheck import FORMAT, RecheckResult, derive, fingerprint, recheck, rows
 from fencepost.reading import parse
 from fencepost.reading import read as read_source
 
 CASES = Path(__file__).resolve().parent.parent / "cases"
-CHECKER = ("recheck", "claims", "checker", "plainterms")
-TABLES = ("statetable", "standing", "simplest")
+CHECKER = ("recheck", "plainterms", "plainvalues", "simplest", "standing", "statetable")
 ROWS = """
 kernel rows_of_tiles(rows, n):
     assume rows >= 0
@@ -161,9 +160,8 @@ kernel own_slots():
 
 
 def test_what_the_checker_does_not_follow_is_not_certified() -> None:
-    with pytest.raises(NotCertified, match="does not follow the proof: memory that blocks share") as refusal:
+    with pytest.raises(NotCertified, match="memory that blocks share"):
         certify(parse(SHARED))
-    assert refusal.value.proved
 
 
 @pytest.mark.skipif(not cvc5.installed(), reason="cvc5 is not installed")
@@ -216,7 +214,7 @@ def corruptions() -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The certificate with one thing changed, removed, or exchanged with its neighbour, the digest fitting again."""
     whole = certificate()
     for path in places(whole):
-        if path == ("digest",) or (path[0] == "claims" and len(path) > 1 and path[1] not in (0, 9)):
+        if path == ("digest",):
             continue
         for new in (*changes(at(whole, path)), REMOVED):
             found = copy.deepcopy(whole)
@@ -244,11 +242,20 @@ def at(value: Any, path: tuple[Any, ...]) -> Any:
     return value
 
 
+def darker(found: dict[str, Any], path: tuple[Any, ...]) -> bool:
+    """Whether a change leaves a proof: a state that stands for more, about which nothing new is claimed."""
+    table = path[:1] == ("tables",) and "states" in path and path[4:5]
+    if not table or path[4] not in ("pipes", "queues", "marks", "written", "facts", "scalars"):
+        return False
+    return bool(derive(parse(SMALL), found["tables"]) == certificate()["claims"])
+
+
 def test_every_corruption_is_rejected_though_the_digest_fits() -> None:
+    """Save those that weaken what a state of the table says, and change no claim."""
     tried, accepted = 0, []
     for path, found in corruptions():
         tried += 1
-        if path not in HARMLESS and not recheck(seal(found), believer, parse).problems:
+        if path not in HARMLESS and not recheck(seal(found), believer, parse).problems and not darker(found, path):
             accepted.append((path, at(found, path[:-1])))
     assert [a[0] for a in accepted] == []
     assert tried > 1_000, tried
@@ -263,16 +270,6 @@ def test_the_digest_protects_what_proves_nothing() -> None:
 @pytest.mark.parametrize("made", ["", "somebody 1.0", "fencepost", "fencepost 1", "fencepost 0.1.0 and more"])
 def test_the_tool_names_a_version(made: str) -> None:
     assert judged(seal({**certificate(), "tool": made}), believer).problems == ("tool names no version",)
-
-
-def test_two_formulas_exchanged_are_rejected() -> None:
-    for name, formulas in certificate(ROWS)["loops"].items():
-        for one, other in combinations(formulas, 2):
-            if formulas[one] != formulas[other]:
-                found = copy.deepcopy(certificate(ROWS))
-                found["loops"][name] |= {one: formulas[other], other: formulas[one]}
-                assert recheck(seal(found), lambda query: "unsat", parse).problems
-                break
 
 
 @pytest.mark.parametrize("junk", [None, [], {}, {"format": 1}, "certificate", {"format": FORMAT}])
@@ -304,32 +301,7 @@ def forged(found: dict[str, Any]) -> dict[str, Any]:
     """A certificate with everything made to fit what was changed, as somebody would who wants it accepted."""
     kernel = parse("\n".join(found["kernel"]))
     found |= {"program": fingerprint(found["kernel"]), "rows": rows(kernel)}
-    return seal({**found, "claims": derive(kernel, found)})
-
-
-def test_a_false_formula_with_claims_to_match_is_rejected() -> None:
-    """Whoever derives the texts anew from a wrong formula still cannot make them true."""
-    for name, formulas in certificate(ROWS)["loops"].items():
-        for key, form in list(formulas.items())[::4]:
-            found = copy.deepcopy(certificate(ROWS))
-            found["loops"][name][key] = json.loads(json.dumps(make("+", read(form), 1)))
-            problems = judged(forged(found), impatient()).problems
-            assert any("loop" in problem for problem in problems), (name, key)
-
-
-def test_a_false_bound_of_summands_is_rejected() -> None:
-    found = copy.deepcopy(certificate(ROWS))
-    assert found["sums"]
-    found["sums"][0][1] = ["-", found["sums"][0][1]]
-    assert any("summands" in problem for problem in judged(forged(found)).problems)
-
-
-def test_a_sum_cannot_be_defined_by_itself() -> None:
-    found = copy.deepcopy(certificate(ROWS))
-    for body in (["+", ["sum.0", "$0"], 1], ["sum.1", "$0"], ["sum.00", "$0"], "t@1"):
-        found["sums"][0][1] = body
-        with pytest.raises(Rejected, match="uses"):
-            derive(parse(ROWS), found)
+    return seal({**found, "claims": derive(kernel, found["tables"])})
 
 
 def test_assumes_that_cannot_hold_prove_nothing() -> None:
@@ -339,35 +311,64 @@ def test_assumes_that_cannot_hold_prove_nothing() -> None:
     assert problems == ("0 the assumes can hold: unsat, not sat",)
 
 
-PHASES = """
-kernel sums(n):
+FEW = """
+kernel few(n):
     assume n >= 0
-    buffer acc[2] in Acc
+    assume n <= 15
+    buffer tile[16] in Vec
 
     section cube:
         for t in range(n):
-            matmul acc[t % 2] <- a, b @ M phase = Final
-            store out <- acc[t % 2] @ FIX phase = Final
+            move tile[t] <- acc @ FIX
+            set_cross_core 1 @ FIX
+
+    section vector:
+        for t in range(n):
+            wait_cross_core 1 @ V
+            softmax out <- tile[t] @ V
 """
+"""Right because of its assume: sixteen signals do not fit, and there is no seventeenth slot."""
 
 
-def test_operations_cannot_hide_what_they_do() -> None:
-    """Without its operands nothing would be known about the accumulator flags, and nothing claimed."""
-    found = copy.deepcopy(certificate(PHASES))
-    found["operands"] = {}
-    for formulas in found["loops"].values():
-        for key in [key for key in formulas if not key.startswith("run ")]:
-            del formulas[key]
-    problems = judged(forged(found)).problems
-    assert sum("operands of" in problem for problem in problems) == 2
+@pytest.mark.parametrize("bound", ["    assume n <= 15", "    assume n >= 0"])
+def test_an_assume_is_not_left_out(bound: str) -> None:
+    """Without the assume that a proof needs its claims fail; without one that it does not need it is another kernel."""
+    found = copy.deepcopy(certificate(FEW))
+    found["kernel"].remove(bound)
+    assert judged(seal(found)).problems
+    if "15" in bound:
+        assert judged(forged(found)).problems
 
 
-def test_some_operands_left_out_are_missed() -> None:
-    for name, values in certificate(PHASES)["operands"].items():
-        found = copy.deepcopy(certificate(PHASES))
-        found["operands"][name] = values[:1]
-        with pytest.raises(Rejected, match="changes other things"):
-            forged(found)
+def deep(levels: int) -> list[Any]:
+    found: list[Any] = []
+    for _ in range(levels):
+        found = ["+", found, 1]
+    return found
+
+
+JUNK: list[Any] = [
+    10**4000, -(10**30), float("nan"), float("inf"), True, 0, [], {}, "", "\ud800", "\u2028", "x" * 10_000, None,
+    [[[]]], {"one": 1}, ["split", 1, 2], ["to", 0, {}], ["+", "true", 1], ["let", 1, 2], "aic.99", deep(100), deep(900),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_junk_anywhere_never_raises(fits: bool) -> None:
+    """Whoever puts junk into a certificate, and makes the rest fit where the checker says what follows."""
+    rng = random.Random(4)
+    hints = [p for p in places(certificate()) if p[0] in ("kernel", "tables") and p[1:]]
+    for path in rng.sample(hints, min(len(hints), 80)):
+        for junk in rng.sample(JUNK, 6):
+            found = copy.deepcopy(certificate())
+            at(found, path[:-1])[path[-1]] = junk
+            if fits:
+                try:
+                    found = forged(found)
+                except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, Rejected,
+                        ModelError):  # fmt: skip
+                    continue
+            recheck(found, lambda query: solver.check(query, rlimit=100_000).answer, parse)
 
 
 MUTANTS = {
@@ -419,18 +420,16 @@ MUTANTS = {
     ("kernel", "old", "new"), [(k, *change) for k, made in MUTANTS.items() for change in made], ids=range(30)
 )
 def test_a_broken_kernel_has_no_certificate(kernel: str, old: str, new: str) -> None:
-    """Neither with the hints of the right kernel, nor with the formulas that the prover finds for the broken one."""
+    """Neither with the table of the right kernel, nor one of its own."""
     assert kernel.count(old) == 1
     broken = parse(kernel.replace(old, new))
-    borrowed = {**certificate(kernel), "kernel": print_kernel(broken).splitlines()}
-    own = closed_form.prove(compile_kernel(broken), time.monotonic() + 60)
-    assert not own.proved
-    for forge in (lambda: forged(borrowed), lambda: assemble(own)):
-        try:
-            found = forge()
-        except Rejected:
-            continue
-        assert judged(found, impatient()).problems
+    with pytest.raises(NotCertified):
+        certify(broken, 20)
+    try:
+        found = forged({**certificate(kernel), "kernel": print_kernel(broken).splitlines()})
+    except (Rejected, LookupError, ValueError):
+        return
+    assert judged(found, impatient()).problems
 
 
 # ------------------------------------------------------------------------------------------------ small and independent
@@ -442,18 +441,28 @@ def sources(*names: str) -> dict[str, str]:
 
 
 def test_the_checker_is_small() -> None:
-    """Physical lines of its files, for closed forms and for state tables: code, blank lines, comments, docstrings."""
-    for names, most in ((CHECKER, 1_140), (TABLES, 770)):
-        assert sum(len(source.splitlines()) for source in sources(*names).values()) <= most
+    """Lines of code of all its files: no blank lines, comments or docstrings."""
+    idle = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
+    lines = 0
+    for source in sources(*CHECKER).values():
+        words = {
+            line
+            for node in ast.walk(ast.parse(source))
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
+        }
+        tokens = [t for t in tokenize.generate_tokens(io.StringIO(source).readline) if t.type not in idle]
+        lines += len({line for t in tokens for line in range(t.start[0], t.end[0] + 1)} - words)
+    assert lines <= 900
 
 
 def test_the_checker_shares_nothing_with_the_prover() -> None:
     allowed = {
         "fencepost", "fencepost.applicability", "fencepost.findings", "fencepost.printer", "fencepost.validate",
         *(f"fencepost.model.{name}" for name in ("effects", "memory", "program", "rings")),
-        *(f"fencepost.prove.{name}" for name in (*CHECKER, *TABLES)), "fencepost.prove",
+        *(f"fencepost.prove.{name}" for name in CHECKER), "fencepost.prove",
     }  # fmt: skip
-    for name, source in sources(*CHECKER, *TABLES).items():
+    for name, source in sources(*CHECKER).items():
         for node in ast.walk(ast.parse(source)):
             assert not isinstance(node, ast.Import) or not any("fencepost" in a.name for a in node.names)
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("fencepost"):

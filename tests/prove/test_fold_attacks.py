@@ -1,4 +1,4 @@
-"""Kernels whose states were once taken for ones seen before, though what they had decided was forgotten: never again."""
+"""Kernels of which a state was taken for one seen before though what it had decided was forgotten: never again."""
 
 from __future__ import annotations
 

@@ -19,10 +19,9 @@ from fencepost.model.program import compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_kernel
 from fencepost.prove import closed_form, solver, tabulate
-from fencepost.prove.certificate import NotCertified, by_states, certify, distinct, seal, written
-from fencepost.prove.checker import Rejected
-from fencepost.prove.plainterms import Term, make
-from fencepost.prove.recheck import STATES, RecheckResult, derive, fingerprint, recheck, schemes
+from fencepost.prove.certificate import NotCertified, certify, distinct, seal, written
+from fencepost.prove.plainterms import Rejected, Term, make
+from fencepost.prove.recheck import RecheckResult, derive, fingerprint, recheck, schemes
 from fencepost.prove.simplest import gathered, known, norm
 from fencepost.prove.statetable import Machine, State
 from fencepost.reading import parse
@@ -157,14 +156,14 @@ def kernels(file: str = "right.kir") -> dict[str, ir.Kernel]:
 
 @cache
 def table(kernel: str = STOPS) -> dict[str, Any]:
-    return by_states(distinct(parse(kernel)), time.monotonic() + 60)
+    return certify(parse(kernel))
 
 
 def forged(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """The certificate with other content, and everything that follows from it made to fit."""
     found = {**certificate, **changes}
     found["program"] = fingerprint(found["kernel"])
-    found["claims"] = derive(parse("\n".join(found["kernel"])), found)
+    found["claims"] = derive(parse("\n".join(found["kernel"])), found["tables"])
     return seal(found)
 
 
@@ -175,16 +174,14 @@ def forged(certificate: dict[str, Any], **changes: Any) -> dict[str, Any]:
 def test_what_only_exploration_proves_is_certified(name: str) -> None:
     kernel = distinct(parse(EXPLORED[name]))
     assert not closed_form.prove(compile_kernel(kernel), time.monotonic() + 20).proved
-    found = certify(kernel)
-    assert found["format"] == STATES
-    result = judged(found)
+    result = judged(certify(kernel))
     assert result.problems == ()
     assert result.kernel == print_kernel(kernel)
 
 
 @pytest.mark.parametrize("name", list(kernels()))
 def test_tables_of_right_kernels_are_accepted(name: str) -> None:
-    assert judged(by_states(distinct(kernels()[name]), time.monotonic() + 60)).problems == ()
+    assert judged(certify(kernels()[name])).problems == ()
 
 
 def test_records_are_followed() -> None:
@@ -199,7 +196,7 @@ def test_messages_both_ways_are_followed() -> None:
 @pytest.mark.parametrize("name", list(kernels("faulty.kir")))
 def test_faulty_kernels_have_no_table(name: str) -> None:
     with pytest.raises(NotCertified):
-        by_states(distinct(kernels("faulty.kir")[name]), time.monotonic() + 10)
+        certify(kernels("faulty.kir")[name], 10)
 
 
 # ------------------------------------------------------------------------------------------------ corrupted fields
@@ -264,7 +261,7 @@ def believer(certificate: dict[str, Any]) -> Callable[[str], str]:
 def harmless(found: dict[str, Any], sealed: dict[str, Any], path: tuple[Any, ...]) -> bool:
     """Whether a change leaves a proof: it makes a state know less, and all claims are those of before."""
     try:
-        claims = derive(parse("\n".join(found["kernel"])), found)
+        claims = derive(parse("\n".join(found["kernel"])), found["tables"])
     except (Rejected, ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         return False
     return (
@@ -349,7 +346,7 @@ def test_a_broken_kernel_has_no_table(kernel: str, old: str, new: str) -> None:
     assert kernel.count(old) == 1
     broken = distinct(parse(kernel.replace(old, new)))
     with pytest.raises(NotCertified):
-        by_states(broken, time.monotonic() + 10)
+        certify(broken, 10)
     try:
         borrowed = forged(table(kernel), kernel=print_kernel(broken).splitlines())
     except (Rejected, LookupError, ValueError):
@@ -391,7 +388,7 @@ def test_careless_tables_of_broken_kernels_are_rejected(what: str, monkeypatch: 
             continue
         closed += 1
         try:
-            found = written(distinct(kernel), STATES, json.loads(json.dumps({"tables": hints})))
+            found = written(distinct(kernel), hints)
         except (Rejected, LookupError, ValueError):
             continue
         assert judged(found).problems, kernel.name
@@ -432,7 +429,7 @@ def tables_of(certificate: dict[str, Any], change: Callable[[dict[str, Any]], No
 @cache
 def careful() -> dict[str, Any]:
     """A certificate of the kernel that gives all credits."""
-    return by_states(distinct(parse(HANGS.replace("if t < 5", "if t >= 0"))), time.monotonic() + 30)
+    return certify(parse(HANGS.replace("if t < 5", "if t >= 0")))
 
 
 def split_by(table_: dict[str, Any]) -> None:
@@ -610,4 +607,4 @@ def test_values_that_grow_without_end_are_refused(start: str) -> None:
     body = f"{start}\n        for t in range(64):\n            x = x * x"
     kernel = distinct(parse(f"kernel k(n):\n    section cube:\n        {body}\n        barrier M\n"))
     with pytest.raises((Rejected, ValueError)):
-        derive(kernel, {"tables": {"per_slot": {"start": [], "states": []}}})
+        derive(kernel, {"per_slot": {"start": [], "states": []}})

@@ -332,7 +332,7 @@ def _only_shape(row: Row, compiled: Compiled, outcome: Outcome, decision: _Decis
 
 def _ran(compiled: Compiled, outcome: Outcome) -> str:
     if not outcome.tried:
-        return "no run was short enough to be followed"
+        return "no run that the assumes allow was short enough to be followed"
     largest = ", ".join(f"{p} = {v}" for p, v in zip(compiled.parameters, outcome.largest, strict=True))
     what = f"ran clean for {outcome.clean} of {outcome.tried} shapes"
     if outcome.facts:

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fencepost import ir
+from fencepost.printer import print_expr
 from fencepost.rewrite import constant, rebuild
 from fencepost.scope import binary
 
@@ -99,6 +101,54 @@ def generalised(kernel: ir.Kernel, large: int = LARGE) -> General | None:
         body=body,  # type: ignore[arg-type]
     )
     return General(general, {p.name: p.value for p in parameters}, f"for {' and '.join(told)}")
+
+
+def unbounded(kernel: ir.Kernel, large: int = SMALLER) -> General | None:
+    """The kernel without what its assumes say of parameters and large numbers, or None if they say nothing of that.
+
+    What holds for more values holds for those that are assumed.  That a parameter is a large number becomes that it is
+    at least two, with the residue that the number has.
+    """
+    period = _period([node for part in kernel.body for node in ir.walk(part)])
+    assumes: list[ir.Expr] = []
+    dropped: list[str] = []
+    for assume in kernel.assumes:
+        for fact in _comparisons(assume):
+            match fact:
+                case ir.Compare(first=ir.Name() as name, rest=((op, ir.Int(value=value)),)) if value >= large:
+                    dropped.append(print_expr(fact))
+                    if op == "==" or op.startswith(">"):
+                        assumes.append(ir.Compare(name, ((">=", ir.Int(2)),)))
+                    if op == "==" and period > 1:
+                        residue = ir.Binary("%", name, ir.Int(period))
+                        assumes.append(ir.Compare(residue, (("==", ir.Int(value % period)),)))
+                case _:
+                    assumes.append(fact)
+    if not dropped:
+        return None
+    return General(replace(kernel, assumes=tuple(assumes)), {}, f"also without {' and '.join(dict.fromkeys(dropped))}")
+
+
+_TURNED: dict[str, Literal["<", "<=", ">", ">=", "==", "!="]] = {
+    "<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!=",
+}  # fmt: skip
+
+
+def _comparisons(assume: ir.Expr) -> Iterator[ir.Expr]:
+    """The parts of a conjunction, comparisons with two sides each, numbers on the right."""
+    match assume:
+        case ir.Logic(op="and", operands=operands):
+            for operand in operands:
+                yield from _comparisons(operand)
+        case ir.Compare(first=first, rest=rest):
+            for op, second in rest:
+                if isinstance(first, ir.Int):
+                    yield ir.Compare(second, ((_TURNED[op], first),), span=assume.span)
+                else:
+                    yield ir.Compare(first, ((op, second),), span=assume.span)
+                first = second
+        case _:
+            yield assume
 
 
 def _parameters(nodes: list[ir.Node], kernel: ir.Kernel, large: int) -> list[_Parameter]:

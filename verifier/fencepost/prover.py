@@ -16,7 +16,7 @@ from fencepost import ir
 from fencepost.apart import lanes_apart, private
 from fencepost.applicability import SIX_POINTS
 from fencepost.findings import Row, Verdict
-from fencepost.large import LARGE, SMALLER, General, generalised
+from fencepost.large import LARGE, SMALLER, General, generalised, unbounded
 from fencepost.model.functions import Point
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import uses_functions
@@ -79,7 +79,7 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     proof = Proof()
     constant = not compiled.parameters and not uses_functions(compiled.kernel)
     for large in (LARGE, SMALLER) if constant else (LARGE,):
-        general = generalised(compiled.kernel, large)
+        general = _general(compiled.kernel, large)
         if general is None or not rows or proof.vacuous:
             continue
         _generally(compiled, general, rows, _until(_SHARE, deadline), proof)
@@ -87,6 +87,15 @@ def prove(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
     if rows and not proof.vacuous and not (constant and proof.reasons):
         _prove(compiled, rows, deadline, proof)
     return proof
+
+
+def _general(kernel: ir.Kernel, large: int) -> General | None:
+    """The kernel for any numbers in place of large ones, in its assumes and in its text; None if there are none."""
+    more = unbounded(kernel)
+    found = generalised(kernel if more is None else more.kernel, large)
+    if more is None or found is None:
+        return found or more
+    return replace(found, told=f"{found.told}, {more.told}")
 
 
 def satisfying(compiled: Compiled, deadline: float) -> tuple[dict[str, int], dict[Point, int]] | Literal["none"] | None:

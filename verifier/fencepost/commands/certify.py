@@ -35,8 +35,7 @@ def execute(args: argparse.Namespace) -> int:
     try:
         certificate = certify(kernel, args.timeout)
     except NotCertified as refusal:
-        explored = "" if refusal.proved else _explored(kernel, args.timeout)
-        print(f"fencepost certify: {kernel.name}: no certificate: {explored}{refusal}", file=sys.stderr)
+        print(f"fencepost certify: {kernel.name}: no certificate: {_why(kernel, refusal, args)}", file=sys.stderr)
         return 3
     except ModelError as error:
         raise UsageError(f"{error.span.file}:{error.span.line}: {error}") from None
@@ -66,17 +65,17 @@ def layout(data: Any, indent: int = 0) -> str:
     return f"{ends[0]}\n" + ",\n".join(lines) + f"\n{' ' * indent}{ends[1]}"
 
 
-def _explored(kernel: ir.Kernel, timeout: float) -> str:
-    """What to say about a kernel that closed forms do not prove: perhaps the other method does."""
-    import time
+def _why(kernel: ir.Kernel, refusal: Exception, args: argparse.Namespace) -> str:
+    """What to say of a kernel without certificate: perhaps it is wrong, perhaps only this kind of proof fails."""
+    from fencepost.engine import check_kernel
+    from fencepost.findings import Severity, Verdict
+    from fencepost.options import CheckOptions
 
-    from fencepost.findings import Row
-    from fencepost.model.program import compile_kernel
-    from fencepost.prove.recheck import rows
-    from fencepost.prover import prove
-
-    due = [row for row in Row if row.id in rows(kernel)]
-    proof = prove(compile_kernel(kernel), due, time.monotonic() + timeout)
-    if proof.vacuous or any(row not in proof.proved for row in due):
-        return "it is not proved: "
-    return "it is proved by exploration only, and these proofs of it could not be written down: "
+    report = check_kernel(kernel, CheckOptions(timeout=args.timeout))
+    match report.verdict:
+        case Verdict.REFUTED:
+            codes = dict.fromkeys(f"FP{f.code}" for f in report.findings if f.severity is Severity.ERROR)
+            return f"it is refuted by {', '.join(codes)}; see `fencepost check {args.file}`"
+        case Verdict.PROVED:
+            return f"it is proved, and this proof of it could not be written down: {refusal}"
+    return f"it is {report.verdict.value}: {refusal}"

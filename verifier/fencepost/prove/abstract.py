@@ -306,7 +306,7 @@ class Stepper:
                 case _:  # an assignment that nobody looks at
                     pass
             agent.pc += 1
-        raise CannotModel("an agent runs on for ever without an operation")
+        raise CannotModel("an agent executes too many instructions without an operation to be followed")
 
     def _quick(self, e: _Expression, values: list[Value]) -> Any:
         """The value by the executor's arithmetic, or None if something unknown stands in it."""

@@ -11,6 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
+
+class Rejected(Exception):
+    """The certificate does not fit the kernel; the message says where."""
+
+
 Term = Any  # int | str | tuple[str, Term, ...]
 _NAME = re.compile(r"[A-Za-z$][A-Za-z0-9_.@!$]*")
 _OPERANDS = {"+": 0, "and": 0, "or": 0, "-": 1, "not": 1, "*": 2, "div": 2, "mod": 2, "<=": 2, "=": 2, "ite": 3}

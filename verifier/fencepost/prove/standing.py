@@ -15,8 +15,7 @@ from typing import Any
 from fencepost import ir
 from fencepost.model.effects import Effect, Resolver
 from fencepost.model.rings import Ring
-from fencepost.prove.checker import Rejected
-from fencepost.prove.plainterms import Term, eq
+from fencepost.prove.plainterms import Rejected, Term, eq
 
 Unknown = dict[str, int]
 """How many of the latest executions of each event a holder does not know of."""

@@ -10,18 +10,20 @@ are finite: so every execution ends, and nothing is ever wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost import ir
-from fencepost.model.effects import Resolver
+from fencepost.model.effects import Effect, Resolver
 from fencepost.model.program import Emit, Enter, Jump, MoveCursor, Next, Require, Set, Store, Test
-from fencepost.prove.checker import Claim, Rejected, Walk, fields_of, plain
-from fencepost.prove.claims import legal
-from fencepost.prove.plainterms import Term, add, applications, both, either, eq, lt, make, no, read, short, subst
+from fencepost.prove.plainterms import Rejected, Term, add, applications, eq, lt, make, no, read, short, subst
+from fencepost.prove.plainvalues import Evaluator, plain
 from fencepost.prove.simplest import gathered, known, norm
 from fencepost.prove.standing import Rules, Standing
+
+Claim = tuple[str, tuple[Term, ...]]
+"""A name, and conditions that must not hold together."""
 
 _STEPS = 50_000  # instructions between two answers of the guide
 
@@ -39,19 +41,6 @@ class State:
     def copy(self) -> State:
         scalars = {agent: dict(values) for agent, values in self.scalars.items()}
         return State(dict(self.at), scalars, self.facts, self.standing.copy(), self.moved)
-
-
-class Evaluator(Walk):
-    """Values of expressions as the other checker works them out; `demand` is given what must hold for them."""
-
-    wanted: Callable[[str, Term], None]
-
-    def demand(self, name: str, safe: Term) -> None:
-        self.wanted(f"{self.agent}: {name}", either(no(both(*self._path)), safe))
-
-    def records(self, ring: str, name: str, index: Term) -> list[str]:
-        """The fields of all records, of which one is looked at."""
-        return self._records(ring, name, index)
 
 
 Asked = tuple[str, Term]
@@ -75,7 +64,7 @@ class Machine:
 
     def __post_init__(self) -> None:
         self.programs = {p.agent: p for p in self.resolver.compiled.programs}
-        self.walks = {agent: Evaluator(self.resolver, agent, {}, {}) for agent in self.programs}
+        self.walks = {agent: Evaluator(self.resolver.compiled, agent) for agent in self.programs}
 
     @property
     def resolver(self) -> Resolver:
@@ -138,7 +127,7 @@ class Machine:
             elif asked:
                 return asked
             elif any(s.at[agent] + 1 < len(p.code) for agent, p in self.programs.items()):
-                raise Rejected(f"nobody can go on: {s.at}")
+                raise Rejected("all agents wait for ever")
             else:
                 s.standing.finish()
                 return {}
@@ -146,7 +135,7 @@ class Machine:
     def _step(self, s: State, agent: str, asked: dict[str, Asked]) -> bool:
         """Execute one instruction; False if the agent cannot go on, and in `asked` what would help."""
         program, values, walk = self.programs[agent], s.scalars[agent], self.walks[agent]
-        walk.env, walk.wanted = dict(values), lambda name, condition: self.want(s, name, condition)
+        walk.env, walk.wanted = values, lambda name, condition: self.want(s, name, condition)
         pc = s.at[agent]
         i = program.code[pc]
         match i:
@@ -281,6 +270,36 @@ def symbols(state: State) -> set[str]:
     return {name for name, *_ in applications(terms) if re.fullmatch(r"x\d+", name)}
 
 
+def fields_of(item: Any, *names: str) -> list[Any]:
+    """The values of an object that has exactly these fields."""
+    if not isinstance(item, dict) or item.keys() != set(names):
+        raise Rejected(f"not an object with the fields {', '.join(names)}")
+    return [item[name] for name in names]
+
+
+def legal(resolver: Resolver, uses: Iterable[tuple[str, str, Any, tuple[Effect, ...]]]) -> None:
+    """Reject what is wrong whatever the values are, and what this checker does not understand.
+
+    A use is the name of an operation, its agent, its statement and its effects.
+    """
+    modes: dict[tuple[bool, int], str] = {}
+    target, layout = resolver.compiled.target, resolver.layout
+    if any(b.shared for b in resolver.compiled.kernel.buffers) or target.signals != "counting":
+        raise Rejected("memory that blocks share and signals that merge are not certified")
+    for name, agent, stmt, effects in uses:
+        wrong = isinstance(stmt, (ir.MutexLock, ir.MutexUnlock)) and not target.has_mutex
+        if isinstance(stmt, ir.DataOp) and stmt.phase is not None:
+            reads, writes = ({layout.spaces.get(a.name) for a in some} for some in (stmt.reads, stmt.writes))
+            wrong = not target.has_unit_flag or stmt.family not in (None, "Acc" if stmt.pipe == "M" else "ST")
+            wrong |= stmt.op == "move" and (stmt.offset or "Acc" not in reads or "Vec" not in writes)
+        if isinstance(stmt, (ir.SetCross, ir.WaitCross)):  # an id belongs to its sender
+            sends = isinstance(stmt, ir.SetCross) or stmt.mode.startswith("INTER")
+            ids = ((sends == (agent == "aic"), effect.arguments[0] % 16) for effect in effects)
+            wrong = any(modes.setdefault(key, stmt.mode) != stmt.mode for key in ids)
+        if wrong:
+            raise Rejected(f"{name} is not legal: its mode, phase or target")
+
+
 def table_claims(resolver: Resolver, tables: dict[str, Any]) -> Iterator[Claim]:
     """What has to be shown for the tables of a kernel under some credit schemes.
 
@@ -297,7 +316,7 @@ def table_claims(resolver: Resolver, tables: dict[str, Any]) -> Iterator[Claim]:
 def _claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
     rules = Rules(resolver, batched)
     beginning, items = fields_of(table, "start", "states")
-    states = [read_state(rules, *fields_of(i, *STATE)) for i in items]
+    states, used = [read_state(rules, *fields_of(i, *STATE)) for i in items], set[int]()
     for number, answers in enumerate([beginning, *(i["answers"] for i in items)], -1):
         if type(answers) is not list:
             raise Rejected("answers are not in a list")
@@ -308,9 +327,12 @@ def _claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
             if to != "to" or type(k) is not int or k < 0:
                 raise Rejected("an answer is none")
             machine.cover(s, states[k], {name: read(v) for name, v in values.items()})
+            used.add(k)
         if left:
             raise Rejected("an answer is left over")
         yield from ((f"state {number}: {name}", conditions) for name, conditions in machine.claims)
+    if len(used) < len(states):
+        raise Rejected("a state that covers nothing")
 
 
 def _next(answers: list[Any]) -> Any:

@@ -18,8 +18,8 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Next, compile_kernel
 from fencepost.prove import solver
 from fencepost.prove.alike import Union, symbols_in, valued
-from fencepost.prove.checker import Rejected, Walk
-from fencepost.prove.plainterms import Term, applications, both, minus, no, subst
+from fencepost.prove.plainterms import Rejected, Term, applications, both, minus, no, subst
+from fencepost.prove.plainvalues import Evaluator
 from fencepost.prove.recheck import assumption, query
 from fencepost.prove.simplest import gathered, known, linear, norm
 from fencepost.prove.standing import Rules, Standing
@@ -225,7 +225,7 @@ class Tabulator:
         live = traits.live[s.at[agent]]
         for pc, arguments in traits.calls.get(name, ()):
             if pc in traits.reachable[s.at[agent]]:
-                walk = Walk(self.resolver, agent, {}, {})
+                walk = Evaluator(self.resolver.compiled, agent)
                 env = dict(values)
                 lost = set()
                 for var, loop in traits.loops.items():

@@ -24,7 +24,7 @@ from fencepost.model.program import (
     Store,
     Test,
 )
-from fencepost.prove.checker import plain
+from fencepost.prove.plainvalues import plain
 
 _LARGEST = 24  # of common multiples of moduli
 
