@@ -293,6 +293,37 @@ def test_a_baseline_accepts_the_old_findings(files: Path, capsys: pytest.Capture
     assert fencepost(capsys, "check", "bad.kir", "--baseline", "base.json")[0] == 1
 
 
+def test_a_new_baseline_accepts_what_the_active_one_accepts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fencepost(capsys, "check", "bad.kir", "--write-baseline", "base.json")
+    first = (files / "base.json").read_text()
+    status, _, err = fencepost(capsys, "check", "bad.kir", "--baseline", "base.json", "--write-baseline", "c.json")
+    assert status == 0 and re.search(r"c.json accepts [1-9]", err)
+    assert (files / "c.json").read_text() == first
+    fencepost(capsys, "check", "bad.kir", "--baseline", "base.json", "--write-baseline", "base.json")
+    assert (files / "base.json").read_text() == first
+
+
+@pytest.mark.parametrize("there", [None, "", '{"fencepost_baseline": 0, "findings": []}'])
+def test_a_configured_baseline_is_made_and_renewed(
+    files: Path, capsys: pytest.CaptureFixture[str], there: str | None
+) -> None:
+    (files / "pyproject.toml").write_text('[tool.fencepost]\nbaseline = "base.json"\n')
+    if there is not None:
+        (files / "base.json").write_text(there)
+    assert fencepost(capsys, "check", "bad.kir")[0] == 2, "without it, a check says that it can't be read"
+    for _ in range(2):
+        status, _, err = fencepost(capsys, "check", "bad.kir", "--write-baseline", "./base.json")
+        assert status == 0 and re.search(r"base.json accepts [1-9]", err)
+        assert fencepost(capsys, "check", "bad.kir")[0] == 0
+
+
+def test_a_baseline_that_is_named_and_missing_is_an_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("check", "bad.kir", "--baseline", "gone.json", "--write-baseline")
+    assert fencepost(capsys, *arguments, "new.json")[0] == 2
+    assert not (files / "new.json").exists()
+    assert fencepost(capsys, *arguments, "gone.json")[0] == 0
+
+
 # ------------------------------------------------------------------------------------------------ output
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -249,10 +250,15 @@ def _statistics(report: Report) -> Iterable[str]:
 
 
 def _baseline(args: argparse.Namespace, settings: Config) -> Counter[str] | None:
+    """The active baseline.  While one is written, that of the configuration, and the written file, need not exist."""
     from fencepost import baseline
 
-    path = args.baseline or settings.baseline
+    path: Path | None = args.baseline or settings.baseline
     if path is None:
+        return None
+    if args.write_baseline is not None and (args.baseline is None or _same_file(path, args.write_baseline)):
+        with suppress(OSError, ValueError):  # it may not be there yet, or be of no use any more
+            return baseline.read(path)
         return None
     try:
         return baseline.read(path)
@@ -260,6 +266,13 @@ def _baseline(args: argparse.Namespace, settings: Config) -> Counter[str] | None
         raise UsageError(f"can't read the baseline {path}: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.resolve() == other.resolve()
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return False
 
 
 def _write_baseline(report: Report, path: Path) -> int:
