@@ -157,6 +157,18 @@ def test_a_defect_of_the_tool_names_the_kernel_and_spares_the_others(
         (["check", "good.kir", "-o", "no/such/folder.txt"], "can't write"),
         (["run", "."], ". is a folder; name one file"),
         (["run", "good.kir", "-p", "n=1"], "no parameter 'n'"),
+        (["run", "many.kir", "--all", "m=0..2", "--all", "k=0..1"], "no parameter 'k'; there are m, n"),
+        (["run", "many.kir", "--all", "n=0..1", "--all", "n=2..3"], "--all n is given twice"),
+        (["run", "many.kir", "--all", "n=0..1", "-p", "n=1"], "n is given by -p and by --all"),
+        (["run", "many.kir", "-p", "m=1", "-p", "k=1"], "no parameter 'k'; there are m, n"),
+        (["run", "good.kir", "--last", "3"], "choose one with --timeline"),
+        (["run", "good.kir", "--json", "--timeline", "svg"], "two formats for one output"),
+        (["run", "good.kir", "--all", "n=0..1", "--timeline", "text"], "--timeline shows one run"),
+        (["run", "good.kir", "-p", "need(0)=1"], "no unknown function 'need'; there is none"),
+        (["run", "call.kir", "-p", "nead(0)=1"], "no unknown function 'nead'; did you mean 'need'?"),
+        (["run", "call.kir", "-p", "min(0)=1"], "no unknown function 'min'"),
+        (["run", "call.kir", "-p", "need(0)=1"], "need(0): 'need' takes 2 arguments, not 1"),
+        (["run", "call.kir", "-p", "need(0,1)=1", "-p", "need(0, 1)=2"], "-p need(0, 1) is given twice, as 1 and 2"),
         (["lower", "gone.kir"], "gone.kir: can't read the file"),
         (["explain", "FP299"], "no rule"),
     ],
@@ -164,6 +176,9 @@ def test_a_defect_of_the_tool_names_the_kernel_and_spares_the_others(
 def test_status_2_and_a_message_for_wrong_usage(
     files: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
+    (files / "many.kir").write_text(OPEN)
+    calling = GOOD.replace("        set_cross", "        if need(0, 1) > 0:\n            set_cross")
+    (files / "call.kir").write_text(calling)
     status, _, err = fencepost(capsys, *arguments)
     assert status == 2
     assert message in err
