@@ -171,6 +171,9 @@ def test_a_defect_of_the_tool_names_the_kernel_and_spares_the_others(
         (["run", "call.kir", "-p", "need(0,1)=1", "-p", "need(0, 1)=2"], "-p need(0, 1) is given twice, as 1 and 2"),
         (["lower", "gone.kir"], "gone.kir: can't read the file"),
         (["explain", "FP299"], "no rule"),
+        (["explain", "206x"], "no rule '206x'; did you mean FP206"),
+        (["explain", "FP2061"], "no rule 'FP2061'; did you mean FP206"),
+        (["explain", "release-not-awaitd"], "did you mean FP206"),
     ],
 )
 def test_status_2_and_a_message_for_wrong_usage(
@@ -391,6 +394,13 @@ def test_explain_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
         assert status == 0
         assert "FP206" in out
         assert "Why it hurts" in out
+
+
+@pytest.mark.parametrize("code", ["FP000", "000", "FP001", "002"])
+def test_explain_knows_the_codes_that_are_no_rules(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = fencepost(capsys, "explain", code)
+    assert status == 0
+    assert out.startswith(f"FP{code[-3:]}  ")
 
 
 def test_rules_lists_every_rule(capsys: pytest.CaptureFixture[str]) -> None:

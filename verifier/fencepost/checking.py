@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from fencepost import engine, ir, suppress
+from fencepost.codes import code_of
 from fencepost.defects import HINT, defect
 from fencepost.discover import Source, discover
 from fencepost.findings import InputError, Report, Severity, Verdict
@@ -21,7 +22,7 @@ from fencepost.model.program import ModelError
 from fencepost.nearest import unknown_name
 from fencepost.options import CheckOptions, TargetName
 from fencepost.reading import parse_assume, read, source_text
-from fencepost.selection import apply_severities, code_of, select
+from fencepost.selection import apply_severities, select
 from fencepost.validate import validate
 
 

@@ -121,7 +121,7 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         assume = tuple(parse_assume(text) for text in (*settings.assume, *args.assume))
     except ValueError as error:
         raise UsageError(f"--assume: {error}") from None
-    options = CheckOptions(
+    return CheckOptions(
         target=args.target or settings.target,
         values=tuple(common.parameters(args.values).items()),
         assume=assume,
@@ -132,21 +132,6 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         prove=not args.no_prove,
         suggest=args.suggest,
     )
-    _known((*options.select, *options.ignore, *dict(options.severity)))
-    return options
-
-
-def _known(codes: Iterable[str]) -> None:
-    """Raises UsageError for a code that is neither one of a finding nor the beginning of one."""
-    from fencepost.suppress import NO_REASON, UNUSED
-    from fencepost_rules.registry import nearest, rules
-
-    if codes := dict.fromkeys(codes):
-        known = [NO_REASON[0], UNUSED[0], *(rule.code for rule in rules())]
-        for code in codes:
-            if not any(k.startswith(code) for k in known):
-                near = nearest(code)
-                raise UsageError(f"no rule has the code FP{code}; did you mean FP{near.code} ({near.title})?")
 
 
 def _before(args: argparse.Namespace) -> tuple[Kernel, ...]:
@@ -294,7 +279,7 @@ def _folder_of(path: str) -> Path:
 
 
 def _codes(text: str) -> list[str]:
-    from fencepost.selection import code_of
+    from fencepost.codes import code_of
 
     try:
         return [code_of(part) for part in text.split(",") if part.strip()]
@@ -303,8 +288,8 @@ def _codes(text: str) -> list[str]:
 
 
 def _severity(text: str) -> tuple[str, object]:
+    from fencepost.codes import code_of
     from fencepost.config import severity_of
-    from fencepost.selection import code_of
 
     code, _, level = text.partition("=")
     try:
