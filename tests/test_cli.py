@@ -169,6 +169,8 @@ def test_a_defect_of_the_tool_names_the_kernel_and_spares_the_others(
         (["run", "call.kir", "-p", "min(0)=1"], "no unknown function 'min'"),
         (["run", "call.kir", "-p", "need(0)=1"], "need(0): 'need' takes 2 arguments, not 1"),
         (["run", "call.kir", "-p", "need(0,1)=1", "-p", "need(0, 1)=2"], "-p need(0, 1) is given twice, as 1 and 2"),
+        (["skew", "good.kir", "--verify", "--timeout", "-1"], "'-1' is not a positive number of seconds"),
+        (["certify", "good.kir", "--timeout", "nan"], "'nan' is not a positive number of seconds"),
         (["lower", "gone.kir"], "gone.kir: can't read the file"),
         (["explain", "FP299"], "no rule"),
         (["explain", "206x"], "no rule '206x'; did you mean FP206"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from fencepost.codes import code_of
 from fencepost.findings import Severity
 from fencepost.nearest import unknown_name
-from fencepost.options import TARGETS, TargetName
+from fencepost.options import TARGETS, TargetName, severity_of
 
 
 class ConfigError(ValueError):
@@ -103,14 +103,6 @@ def _severities(value: object, _: Path) -> dict[str, Severity]:
     if not isinstance(value, dict):
         raise ValueError('expected a table such as { FP307 = "warning" }')
     return {code_of(code): severity_of(level) for code, level in value.items()}
-
-
-def severity_of(value: object) -> Severity:
-    """Read "error", "warning" or "note".  Raises ValueError."""
-    try:
-        return Severity(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is not a severity; there are {', '.join(s.value for s in Severity)}") from None
 
 
 def _seconds(value: object, _: Path) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.diagnose.slots import rounds
@@ -13,6 +13,7 @@ from fencepost.model.executor import DEFAULT_LIMIT, Blocked, Op, Run
 from fencepost.model.functions import FunctionTable, Point, show
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import allowed
+from fencepost.options import integers
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_expr
 from fencepost.timeline import Timeline, step, timeline, words
@@ -64,7 +65,14 @@ class Replay:
     operations: dict[str, tuple[int, int]]
     counts: tuple[Count, ...]
     faults: tuple[Fault, ...]
-    run: Run
+    run: Run = field(repr=False)
+
+    def __str__(self) -> str:
+        """Values and outcome in the first line, and a line for each fault: "pair, n = 1: clean"."""
+        from fencepost.report.replay import outcome, values
+
+        head = ", ".join(part for part in (self.kernel, values(self)) if part)
+        return "\n  ".join((f"{head}: {outcome(self)}", *(f"{fault.kind}: {fault.message}" for fault in self.faults)))
 
     @property
     def clean(self) -> bool:
@@ -97,10 +105,12 @@ def replay(
     repeatable random integers under a `seed`.  `credits` is "per_slot" or "batched" (default: what the kernel says,
     per_slot where it leaves both open).  `limit` is the largest number of instructions per agent.
 
-    Raises Refused for a missing or unknown parameter or function and a run beyond the limit, Excluded for values that
-    the kernel's assumes exclude, and ModelError for a kernel that can't be modelled.
+    Raises TypeError for a value that is no integer, Refused for a missing or unknown parameter or function and a run
+    beyond the limit, Excluded for values that the kernel's assumes exclude, and ModelError for a kernel that can't be
+    modelled.
     """
     compiled = kernel if isinstance(kernel, Compiled) else compile_kernel(Serial().run(kernel))
+    values = integers(values)
     known_names(compiled, values, functions or {})
     missing = [p for p in compiled.parameters if p != "block" and p not in values]
     if missing:

@@ -42,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--target", choices=("a5", "a3", "a2"), help="overrides the kernel's own target")
     what.add_argument("--before", metavar="FILE", type=Path,
                       help="the text before a transformation: kernels of the same name must mean the same")  # fmt: skip
-    what.add_argument("--timeout", metavar="S", type=_seconds, help="seconds per kernel (default 30)")
+    what.add_argument("--timeout", metavar="S", type=common.seconds, help="seconds per kernel (default 30)")
     what.add_argument("--no-prove", action="store_true", help="only search for counterexamples")
     what.add_argument("--suggest", action="store_true", help="look for a right stage and order of pipelined loops")
     rules = parser.add_argument_group("which findings count")
@@ -289,7 +289,7 @@ def _codes(text: str) -> list[str]:
 
 def _severity(text: str) -> tuple[str, object]:
     from fencepost.codes import code_of
-    from fencepost.config import severity_of
+    from fencepost.options import severity_of
 
     code, _, level = text.partition("=")
     try:
@@ -303,16 +303,6 @@ def _report(text: str) -> tuple[str, Path]:
     if not equals or not path or name not in FORMATS:
         raise argparse.ArgumentTypeError(f"{text!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
     return name, Path(path)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return value
 
 
 def _jobs(text: str) -> int:
