@@ -55,7 +55,7 @@ def _run(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="fencepost",
         description="Checks the synchronisation protocols of accelerator kernels for all parameter values.",
-        epilog="example: fencepost check kernels/   (fencepost VERB --help tells more)",
+        epilog="example: fencepost check examples/   (fencepost VERB --help tells more)",
     )
     parser.add_argument("-V", "--version", action="store_true", help="name the versions of the tool, z3, lark, Python")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", dest="verb")

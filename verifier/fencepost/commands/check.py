@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 NAME = "check"
 HELP = "check kernels and print the six-point report"
-EXAMPLE = "fencepost check kernels/ --report sarif=out.sarif"
+EXAMPLE = "fencepost check examples/ --report sarif=out.sarif"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "run"
 HELP = "run the reference executor on concrete values"
-EXAMPLE = "fencepost run examples/ping_pong.kir -p n=3 --timeline text"
+EXAMPLE = "fencepost run examples/scores.kir -p n=3 --timeline text"
 
 _POINT = re.compile(r"\s*([^\W\d]\w*)\s*\(([-\s\d,]*)\)\s*=\s*(-?\d+)\s*")
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
