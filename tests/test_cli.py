@@ -365,6 +365,16 @@ def test_sarif_rules_carry_their_pages(files: Path, capsys: pytest.CaptureFixtur
     assert all("Why it hurts" in rule["help"]["text"] for rule in rules)
 
 
+def test_a_kernel_with_nothing_to_check_is_not_counted_as_proved(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "empty.kir").write_text("kernel empty():\n    section cube:\n        add x <- y @ V\n")
+    status, out, _ = fencepost(capsys, "check", "empty.kir", "good.kir")
+    assert status == 0
+    assert re.search(r"^empty .* NOTHING TO CHECK", out, re.MULTILINE)
+    assert out.endswith("2 kernels: 1 proved, 1 with nothing to check\n")
+
+
 def test_statistics(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = fencepost(capsys, "check", "bad.kir", "--statistics", "--quiet")
     assert re.search(r"^ +1  FP302  ", out, re.MULTILINE)
