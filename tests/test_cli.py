@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -209,6 +210,12 @@ def test_a_folder_without_files(here: Path, capsys: pytest.CaptureFixture[str]) 
     assert "no file that could hold a kernel" in err
 
 
+def test_a_folder_without_kernels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "plain.py").write_text("print('hello')\n")
+    assert fencepost(capsys, "check", ".") == (0, "no kernels\n", "fencepost: no kernel in 1 file\n")
+    assert fencepost(capsys, "check", ".", "--allow-empty") == (0, "no kernels\n", "")
+
+
 def test_standard_input(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
     status, out, _ = fencepost(capsys, "check", "-", "--stdin-filename", "buffer.kir", "--format", "concise")
@@ -385,6 +392,50 @@ def test_statistics(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_quiet_says_nothing_about_clean_kernels(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fencepost(capsys, "check", "good.kir", "--quiet") == (0, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that takes no text")
+@pytest.mark.parametrize(
+    "command",
+    ["check good.kir", "check good.kir --format json", "run good.kir", "lower good.kir", "rules", "--version", "--help",
+     "run --help"],
+)  # fmt: skip
+def test_output_that_cannot_be_written(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        status = main(command.split())
+    assert status == 2
+    assert capsys.readouterr().err == "fencepost: can't write the output: No space left on device\n"
+    with open("/dev/full", "w") as out, open("/dev/full", "w") as err:
+        monkeypatch.setattr("sys.stdout", out)
+        monkeypatch.setattr("sys.stderr", err)
+        assert main(command.split()) == 2
+
+
+def test_streams_that_are_closed(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stdout", None)
+        assert main(["check", "bad.kir"]) == 1
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stderr", None)
+        assert main(["check", "bad.kir", "--kernel", "bad"]) == 2
+    monkeypatch.setattr("sys.stdin", None)
+    status, out, _ = fencepost(capsys, "check", "-")
+    assert status == 2
+    assert "<stdin>: error: can't read standard input: it is closed" in out
+
+
+def test_a_reader_that_goes_away(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with pytest.MonkeyPatch.context() as patch, open(write, "w") as gone:
+        patch.setattr("sys.stdout", gone)
+        status = main(["rules"])
+    assert (status, capsys.readouterr().err) == (2, "")
 
 
 def test_color(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,6 +74,7 @@ def execute(args: argparse.Namespace) -> int:
     from fencepost.checking import merge
     from fencepost.discover import Source, discover
     from fencepost.frontends.registry import SUFFIXES
+    from fencepost.report.wording import plural
     from fencepost.verdicts import ExitStatus, exit_status
 
     try:
@@ -107,6 +108,8 @@ def execute(args: argparse.Namespace) -> int:
         return _write_baseline(report, args.write_baseline)
     if not sources:
         print("fencepost: no file that could hold a kernel", file=sys.stderr)
+    elif not (outcome.kernels or report.errors or args.allow_empty):
+        print(f"fencepost: no kernel in {plural(len(sources), 'file')}", file=sys.stderr)
     status = exit_status(report)
     if args.exit_zero and status in (ExitStatus.FINDINGS, ExitStatus.UNDECIDED):
         return ExitStatus.CLEAN
