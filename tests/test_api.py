@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import fencepost
-from fencepost.reading import InvalidSource
+from fencepost.options import CheckOptions
+from fencepost.reading import InvalidSource, parse_assume
 from fencepost.replay import Excluded, Refused
 
 TEXT = """\
@@ -65,12 +66,67 @@ def test_options() -> None:
         ({"assume": ["m > 0"]}, "no parameter 'm'"),
         ({"assume": ["n >"]}, "'n >' is not a fact about parameters"),
         ({"select": ["x"]}, "'x' is not a code"),
+        ({"ignore": ["999"]}, "no rule has the code FP999"),
+        ({"severity": {"206": "fatal"}}, "'fatal' is not a severity"),
+        ({"target": "a9"}, "target 'a9': expected one of a5, a3, a2"),
+        ({"timeout": -1}, "timeout -1: expected a positive number of seconds"),
+        ({"timeout": float("nan")}, "timeout nan: expected a positive number"),
+        ({"timeout": "5"}, "timeout '5': expected a positive number"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=r"no |is not") as caught:
+    with pytest.raises(ValueError, match=r"no |is not|expected") as caught:
         fencepost.check(TEXT, **options)  # type: ignore[arg-type]
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": 1}, "kernel: expected a name, not int"),
+        ({"values": {"n": 2.5}}, "n = 2.5 is not an integer"),
+        ({"values": {"n": "x"}}, "n = 'x' is not an integer"),
+        ({"assume": "n > 0"}, "assume: expected a list of texts, not 'n > 0'"),
+        ({"select": "206"}, "select: expected a list of texts, not '206'"),
+        ({"ignore": [206]}, "ignore: expected a list of texts, not [206]"),
+    ],
+)
+def test_options_of_a_wrong_type(options: dict[str, object], message: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        fencepost.check(TEXT, **options)  # type: ignore[arg-type]
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("what", [b"x", None, 3, ["a.kir"]])
+def test_what_is_neither_path_nor_text_nor_kernel(what: object) -> None:
+    with pytest.raises(TypeError, match="expected a path, a source text or a Kernel, not "):
+        fencepost.check(what)  # type: ignore[arg-type]
+    for verb in (fencepost.parse, fencepost.run, fencepost.skew):
+        with pytest.raises(TypeError, match="expected the text of a kernel, not "):
+            verb(what)  # type: ignore[operator]
+
+
+def test_the_options_themselves_are_judged() -> None:
+    fact = parse_assume("n > 2")
+    assert CheckOptions(assume=(fact,), values=(("n", True),)).assume == (fact,)
+    for wrong, message in (
+        ({"assume": ("n > 2",)}, "'n > 2' is not an expression of the IR; `parse_assume` reads a text"),
+        ({"values": (("n", 0.5),)}, "n = 0.5 is not an integer"),
+        ({"severity": (("206", "note"),)}, "206 = 'note' is not a Severity"),
+    ):
+        with pytest.raises(TypeError) as caught:
+            CheckOptions(**wrong)  # type: ignore[arg-type]
+        assert message in str(caught.value)
+
+
+def test_severities_may_be_words() -> None:
+    findings = fencepost.check(BAD, severity={"FP3": "note"}).kernels[0].findings
+    assert {f.severity.value for f in findings if f.code.startswith("3")} == {"note"}
+
+
+def test_a_report_prints_itself() -> None:
+    report = fencepost.check(BAD)
+    assert str(report) == report.text()
 
 
 def test_parse() -> None:
@@ -94,6 +150,17 @@ def test_run() -> None:
         fencepost.run(TEXT, n=2)
     with pytest.raises(Refused, match="needs values for n"):
         fencepost.run(TEXT)
+    for value in (2.5, "x", None):
+        with pytest.raises(TypeError, match=f"n = {value!r} is not an integer"):
+            fencepost.run(TEXT, n=value)  # type: ignore[arg-type]
+
+
+def test_a_run_prints_what_came_of_it() -> None:
+    assert str(fencepost.run(TEXT, n=1)) == "pair, n = 1: clean"
+    head, first, *_ = str(fencepost.run(BAD, n=1)).splitlines()
+    assert head == "pair, n = 1: 1 leftover"
+    assert first.startswith("  leftover: event 0 cube -> aiv0: 1 signal left at the end")
+    assert len(repr(fencepost.run(BAD, n=1))) < 2000
 
 
 def test_skew() -> None:

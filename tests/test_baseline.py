@@ -45,6 +45,14 @@ def test_a_second_finding_on_an_equal_line_is_new(tmp_path: Path, sample_report:
     assert exit_status(accepted) is ExitStatus.FINDINGS
 
 
+def test_what_another_baseline_accepts_is_written_too(tmp_path: Path, sample_report: Report) -> None:
+    report = only_refuted(sample_report)
+    first, second = tmp_path / "first.json", tmp_path / "second.json"
+    baseline.write(report, first)
+    assert baseline.write(baseline.apply(report, baseline.read(first)), second) == 2
+    assert second.read_text() == first.read_text()
+
+
 @pytest.mark.parametrize(
     "text", ["", "{}", "[]", "nonsense", '{"fencepost_baseline": 1, "findings": [1]}', "[" * 100000]
 )

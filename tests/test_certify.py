@@ -84,7 +84,7 @@ def test_a_solver_that_is_missing_is_named(
     main(["certify", file, "-o", "good.json"])
     monkeypatch.setattr(cvc5, "installed", lambda: False)
     assert main(["recheck", "good.json", "--solver", "cvc5"]) == 2
-    assert "pip install 'fencepost[cvc5]'" in capsys.readouterr().err
+    assert "pip install cvc5" in capsys.readouterr().err
     assert main(["recheck", "good.json"]) == 0
     assert "shown by z3 " in capsys.readouterr().out
 

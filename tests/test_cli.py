@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 from pathlib import Path
 
@@ -157,13 +158,33 @@ def test_a_defect_of_the_tool_names_the_kernel_and_spares_the_others(
         (["check", "good.kir", "-o", "no/such/folder.txt"], "can't write"),
         (["run", "."], ". is a folder; name one file"),
         (["run", "good.kir", "-p", "n=1"], "no parameter 'n'"),
+        (["run", "many.kir", "--all", "m=0..2", "--all", "k=0..1"], "no parameter 'k'; there are m, n"),
+        (["run", "many.kir", "--all", "n=0..1", "--all", "n=2..3"], "--all n is given twice"),
+        (["run", "many.kir", "--all", "n=0..1", "-p", "n=1"], "n is given by -p and by --all"),
+        (["run", "many.kir", "-p", "m=1", "-p", "k=1"], "no parameter 'k'; there are m, n"),
+        (["run", "good.kir", "--last", "3"], "choose one with --timeline"),
+        (["run", "good.kir", "--json", "--timeline", "svg"], "two formats for one output"),
+        (["run", "good.kir", "--all", "n=0..1", "--timeline", "text"], "--timeline shows one run"),
+        (["run", "good.kir", "-p", "need(0)=1"], "no unknown function 'need'; there is none"),
+        (["run", "call.kir", "-p", "nead(0)=1"], "no unknown function 'nead'; did you mean 'need'?"),
+        (["run", "call.kir", "-p", "min(0)=1"], "no unknown function 'min'"),
+        (["run", "call.kir", "-p", "need(0)=1"], "need(0): 'need' takes 2 arguments, not 1"),
+        (["run", "call.kir", "-p", "need(0,1)=1", "-p", "need(0, 1)=2"], "-p need(0, 1) is given twice, as 1 and 2"),
+        (["skew", "good.kir", "--verify", "--timeout", "-1"], "'-1' is not a positive number of seconds"),
+        (["certify", "good.kir", "--timeout", "nan"], "'nan' is not a positive number of seconds"),
         (["lower", "gone.kir"], "gone.kir: can't read the file"),
         (["explain", "FP299"], "no rule"),
+        (["explain", "206x"], "no rule '206x'; did you mean FP206"),
+        (["explain", "FP2061"], "no rule 'FP2061'; did you mean FP206"),
+        (["explain", "release-not-awaitd"], "did you mean FP206"),
     ],
 )
 def test_status_2_and_a_message_for_wrong_usage(
     files: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
+    (files / "many.kir").write_text(OPEN)
+    calling = GOOD.replace("        set_cross", "        if need(0, 1) > 0:\n            set_cross")
+    (files / "call.kir").write_text(calling)
     status, _, err = fencepost(capsys, *arguments)
     assert status == 2
     assert message in err
@@ -187,6 +208,12 @@ def test_a_folder_without_files(here: Path, capsys: pytest.CaptureFixture[str]) 
     status, out, err = fencepost(capsys, "check", ".")
     assert (status, out) == (0, "no kernels\n")
     assert "no file that could hold a kernel" in err
+
+
+def test_a_folder_without_kernels(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "plain.py").write_text("print('hello')\n")
+    assert fencepost(capsys, "check", ".") == (0, "no kernels\n", "fencepost: no kernel in 1 file\n")
+    assert fencepost(capsys, "check", ".", "--allow-empty") == (0, "no kernels\n", "")
 
 
 def test_standard_input(here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,6 +320,37 @@ def test_a_baseline_accepts_the_old_findings(files: Path, capsys: pytest.Capture
     assert fencepost(capsys, "check", "bad.kir", "--baseline", "base.json")[0] == 1
 
 
+def test_a_new_baseline_accepts_what_the_active_one_accepts(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    fencepost(capsys, "check", "bad.kir", "--write-baseline", "base.json")
+    first = (files / "base.json").read_text()
+    status, _, err = fencepost(capsys, "check", "bad.kir", "--baseline", "base.json", "--write-baseline", "c.json")
+    assert status == 0 and re.search(r"c.json accepts [1-9]", err)
+    assert (files / "c.json").read_text() == first
+    fencepost(capsys, "check", "bad.kir", "--baseline", "base.json", "--write-baseline", "base.json")
+    assert (files / "base.json").read_text() == first
+
+
+@pytest.mark.parametrize("there", [None, "", '{"fencepost_baseline": 0, "findings": []}'])
+def test_a_configured_baseline_is_made_and_renewed(
+    files: Path, capsys: pytest.CaptureFixture[str], there: str | None
+) -> None:
+    (files / "pyproject.toml").write_text('[tool.fencepost]\nbaseline = "base.json"\n')
+    if there is not None:
+        (files / "base.json").write_text(there)
+    assert fencepost(capsys, "check", "bad.kir")[0] == 2, "without it, a check says that it can't be read"
+    for _ in range(2):
+        status, _, err = fencepost(capsys, "check", "bad.kir", "--write-baseline", "./base.json")
+        assert status == 0 and re.search(r"base.json accepts [1-9]", err)
+        assert fencepost(capsys, "check", "bad.kir")[0] == 0
+
+
+def test_a_baseline_that_is_named_and_missing_is_an_error(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("check", "bad.kir", "--baseline", "gone.json", "--write-baseline")
+    assert fencepost(capsys, *arguments, "new.json")[0] == 2
+    assert not (files / "new.json").exists()
+    assert fencepost(capsys, *arguments, "gone.json")[0] == 0
+
+
 # ------------------------------------------------------------------------------------------------ output
 
 
@@ -314,6 +372,16 @@ def test_sarif_rules_carry_their_pages(files: Path, capsys: pytest.CaptureFixtur
     assert all("Why it hurts" in rule["help"]["text"] for rule in rules)
 
 
+def test_a_kernel_with_nothing_to_check_is_not_counted_as_proved(
+    files: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (files / "empty.kir").write_text("kernel empty():\n    section cube:\n        add x <- y @ V\n")
+    status, out, _ = fencepost(capsys, "check", "empty.kir", "good.kir")
+    assert status == 0
+    assert re.search(r"^empty .* NOTHING TO CHECK", out, re.MULTILINE)
+    assert out.endswith("2 kernels: 1 proved, 1 with nothing to check\n")
+
+
 def test_statistics(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = fencepost(capsys, "check", "bad.kir", "--statistics", "--quiet")
     assert re.search(r"^ +1  FP302  ", out, re.MULTILINE)
@@ -324,6 +392,50 @@ def test_statistics(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_quiet_says_nothing_about_clean_kernels(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert fencepost(capsys, "check", "good.kir", "--quiet") == (0, "", "")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that takes no text")
+@pytest.mark.parametrize(
+    "command",
+    ["check good.kir", "check good.kir --format json", "run good.kir", "lower good.kir", "rules", "--version", "--help",
+     "run --help"],
+)  # fmt: skip
+def test_output_that_cannot_be_written(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        status = main(command.split())
+    assert status == 2
+    assert capsys.readouterr().err == "fencepost: can't write the output: No space left on device\n"
+    with open("/dev/full", "w") as out, open("/dev/full", "w") as err:
+        monkeypatch.setattr("sys.stdout", out)
+        monkeypatch.setattr("sys.stderr", err)
+        assert main(command.split()) == 2
+
+
+def test_streams_that_are_closed(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stdout", None)
+        assert main(["check", "bad.kir"]) == 1
+    with monkeypatch.context() as closed:
+        closed.setattr("sys.stderr", None)
+        assert main(["check", "bad.kir", "--kernel", "bad"]) == 2
+    monkeypatch.setattr("sys.stdin", None)
+    status, out, _ = fencepost(capsys, "check", "-")
+    assert status == 2
+    assert "<stdin>: error: can't read standard input: it is closed" in out
+
+
+def test_a_reader_that_goes_away(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    with pytest.MonkeyPatch.context() as patch, open(write, "w") as gone:
+        patch.setattr("sys.stdout", gone)
+        status = main(["rules"])
+    assert (status, capsys.readouterr().err) == (2, "")
 
 
 def test_color(files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,6 +457,13 @@ def test_explain_prints_the_page(capsys: pytest.CaptureFixture[str]) -> None:
         assert status == 0
         assert "FP206" in out
         assert "Why it hurts" in out
+
+
+@pytest.mark.parametrize("code", ["FP000", "000", "FP001", "002"])
+def test_explain_knows_the_codes_that_are_no_rules(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, _ = fencepost(capsys, "explain", code)
+    assert status == 0
+    assert out.startswith(f"FP{code[-3:]}  ")
 
 
 def test_rules_lists_every_rule(capsys: pytest.CaptureFixture[str]) -> None:

@@ -102,3 +102,11 @@ def test_what_is_not_text_is_told(data: bytes, file: str, message: str) -> None:
     with pytest.raises(ValueError, match="not UTF-8 text") as caught:
         decode(data, file)
     assert message in str(caught.value)
+
+
+def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
+    (tmp_path / "k.kir").symlink_to("gone.kir")
+    for path in (tmp_path, tmp_path / "k.kir"):
+        (error,) = discover([str(path)], (".kir",))
+        assert isinstance(error, InputError)
+        assert error.message == "can't read the file: it is a link to 'gone.kir', which does not exist"

@@ -1,14 +1,18 @@
-"""Do the examples give the reports that stand beside them, and does the README show one of them?"""
+"""Do the examples give the reports that stand beside them, and do help and documents say what is true of them?"""
 
 from __future__ import annotations
 
 import re
+import shlex
+import shutil
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 import fencepost
+from fencepost.cli import main
+from fencepost.commands import COMMANDS
 from fencepost.report import text
 from fencepost.verdicts import ExitStatus, exit_status
 
@@ -54,3 +58,54 @@ def test_the_readme_shows_a_real_report(golden) -> None:  # type: ignore[no-unty
     before = readme.read_text("utf-8")
     assert _BLOCK.search(before), "the README has lost its report"
     golden.check(readme, _BLOCK.sub(lambda _: found, before, count=1))
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The examples in a folder of their own, where commands may write files."""
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ran(command: str, capsys: pytest.CaptureFixture[str]) -> int:
+    """The status of a command line as a person types it; it must find all that it names."""
+    verb, *arguments = shlex.split(command, comments=True)
+    assert verb == "fencepost"
+    status = main(arguments)
+    err = capsys.readouterr().err
+    assert status in (0, 1), f"{command}: {err}"
+    return status
+
+
+def test_the_examples_of_the_help(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    failing = [c.NAME for c in COMMANDS if ran(c.EXAMPLE, capsys)]
+    assert failing == ["check"], "some examples are wrong on purpose"
+
+
+def test_the_examples_of_the_readme(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (use,) = re.findall(r"^```\n(fencepost .*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    shutil.copy("examples/scores.kir", "old.kir")
+    shutil.copy("examples/scores.kir", "new.kir")
+    assert len(use.splitlines()) >= 10
+    for command in use.splitlines():
+        ran(command, capsys)
+
+
+def test_the_readme_counts_the_refuted_examples() -> None:
+    words = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert f"ends with {words[len(FAULTY)]} refuted\nkernels and exit status 1" in readme
+
+
+def test_the_pipeline_of_the_documentation(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / "pipelines.md").read_text("utf-8"), re.M | re.S)
+    loop = next(block for block in blocks if "pipelined(" in block)
+    shown = next(block for block in blocks if block.startswith("prologue:"))
+    loop = loop.replace("order = (0, 1, 2)", "order = (0, 1, 2), async_stages = (0)")
+    buffers = "".join(f"    buffer {name} in {space}\n" for name, space in (("a", "Mat"), ("b", "Mat"), ("acc", "Acc")))
+    body = "".join(f"        {line}\n" for line in loop.splitlines())
+    Path("doc.kir").write_text(f"kernel doc(n):\n{buffers}    section cube:\n{body}")
+    assert main(["lower", "doc.kir"]) == 0
+    comments = [line.removeprefix("#     ") for line in capsys.readouterr().out.splitlines() if line.startswith("#  ")]
+    assert comments == shown.splitlines()

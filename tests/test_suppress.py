@@ -65,6 +65,22 @@ def test_a_suppression_without_codes_accepts_nothing() -> None:
     assert codes(done) == [("206", None), ("002", None)]
 
 
+def test_codes_that_no_rule_has_are_told_also_beside_good_ones() -> None:
+    text = "set 1 @ V  # fencepost: ignore[206, 999, FP2, 20x, 000] cleared\n"
+    (done,) = apply([kernel(finding(1))], text, "a.kir")
+    assert codes((done,)) == [("206", "cleared"), *[("002", None)] * 4]
+    wrong, beginning, odd, undecided = (f.message for f in done.findings[1:])
+    assert "no rule has the code FP999; did you mean FP9" in wrong
+    assert "a comment names whole codes; FP2 is none" in beginning
+    assert "no rule has the code FP20X; did you mean FP20" in odd
+    assert "FP000 stands for undecided rows" in undecided
+
+
+def test_a_comment_with_unknown_codes_only() -> None:
+    done = apply([kernel(finding(1))], "set 1 @ V  # fencepost: ignore[999]\n", "a.kir")
+    assert codes(done) == [("206", None), ("002", None)]
+
+
 def test_a_call_site_accepts_what_the_helper_does() -> None:
     helper = replace(finding(9), span=Span("a.kir", 9, 1, 9, 5, via=(Span("a.kir", 1, 1, 1, 9),)))
     text = "set 1 @ V  # fencepost: ignore[206] why\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -9,6 +10,7 @@ from pkgutil import iter_modules
 import fencepost_rules
 from fencepost_rules.rule import Rule
 
+_NUMBER = re.compile(r"(?:fp)?([0-9]+)")
 _MACHINERY = frozenset({"document", "page", "registry", "rule"})
 
 
@@ -55,8 +57,9 @@ def _index() -> dict[str, Rule]:
 def nearest(code: str) -> Rule:
     """The rule whose code (or name) is most like `code`."""
     wanted = _normal(code)
-    if wanted.isdecimal():
-        return min(rules(), key=lambda known: _distance(wanted, known.code))
+    number = _NUMBER.match(wanted)
+    if number is not None:
+        return min(rules(), key=lambda known: _distance(number[1], known.code))
     from difflib import SequenceMatcher
 
     return max(rules(), key=lambda known: SequenceMatcher(None, wanted, known.name).ratio())

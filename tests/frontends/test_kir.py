@@ -79,9 +79,9 @@ def test_declarations_and_statements_in_any_order() -> None:
 
 
 def test_several_kernels() -> None:
-    result = read("# two\nkernel a():\n    ...\n\n# and\nkernel b(n):\n    pass\nkernel a():\n    pass\n", "k.kir")
+    result = read("# two\nkernel a():\n    ...\n\n# and\nkernel b(n):\n    pass\nkernel c():\n    pass\n", "k.kir")
     assert result.errors == ()
-    assert [kernel.name for kernel in result.kernels] == ["a", "b", "a"]
+    assert [kernel.name for kernel in result.kernels] == ["a", "b", "c"]
     assert [kernel.span.line for kernel in result.kernels] == [2, 6, 8]
 
 

@@ -108,6 +108,17 @@ PIPES = "one of S, MTE1, MTE2, MTE3, M, V, FIX"
          "did you mean 'next'?"),
         ("for u in pipeline(0, n, 1, stge = 2): ", 28,
          "'pipeline' takes one key, the stage: pipeline(start, stop, step, stage = F)"),
+        ("lock 3 @ FIX", 1, "unknown statement 'lock'; did you mean 'mutex_lock'?"),
+        ("unlock 3 @ FIX", 1, "unknown statement 'unlock'; did you mean 'mutex_unlock'?"),
+        ("wait_event 0: V -> M", 1, "unknown statement 'wait_event'; did you mean 'sync_dst'?"),
+        ("push x", 1, "unknown statement 'push'; did you mean 'tpush_to_aiv' or 'tpush_to_aic'?"),
+        ("lock x <- y V", 13, "expected '@', ',', '[' or 'part' after 'y', found 'V'"),
+        ("return", 1, "there is no 'return'; a section ends with its last statement, and 'break' leaves a loop"),
+        ("load qk[qk.next()] <- x @ MTE2", 11,
+         "a cursor must be assigned first: write 's = qk.next()' on a line of its own, then qk[s]"),
+        ("set_cross_core qk.previous ( ) @ FIX", 18,
+         "a cursor must be assigned first: write 's = qk.previous()' on a line of its own, then qk[s]"),
+        ("x = 1 + ctx.slot", 12, "expected '(', '[' or the end of the line after 'ctx', found '.'"),
         ("load x <- y @ MTE2 at n", 23, "expected '(' after 'at', found 'n'"),
     ],
 )  # fmt: skip
@@ -155,6 +166,37 @@ def test_one_mistake_in_a_kernel(line: str, column: int, message: str) -> None:
     block = "\n        pass\n" if line.endswith(":") else "\n"
     (error,) = errors(f"{HEAD}    {line}{block}")
     assert (error.line, error.column - 4, error.message) == (LINE, column, message)
+
+
+@pytest.mark.parametrize("head", ["while n > 0:", "while n:", "while (n > 0 and n < 4):", "while true:", "while:"])
+def test_there_is_no_while(head: str) -> None:
+    (error,) = errors(f"{HEAD}        {head}\n            n = n - 1\n            x = x\n        sync_all\n")
+    message = "there is no 'while'; write 'for t in range(N):' and leave the loop with 'break'"
+    assert (error.line, error.column, error.message) == (LINE, 9, message)
+
+
+def test_words_of_other_languages_can_name_operations() -> None:
+    text = "kernel k():\n  section cube:\n    lock while <- return, wait @ M\n    x = lock\n    lock = 3\n"
+    assert ["'lock' may be unset here" in e.message for e in errors(text)] == [True]
+    assert not errors(text.replace("    x = lock\n", ""))
+
+
+def test_parameters_have_places() -> None:
+    text = "kernel k(n, m, n, block):\n  section cube:\n    x = = 1\n    y = n + m\n"
+    assert said(text) == [
+        (1, 16, "'n' is already declared as a parameter"),
+        (1, 19, "'block' is built in (the block index); choose another name"),
+        (3, 9, "expected an expression after '=', found '='"),
+    ]
+
+
+def test_two_kernels_of_one_name() -> None:
+    text = "kernel one():\n  pass\n\nkernel two():\n  pass\n\nkernel one():\n  pass\nkernel one():\n  x = =\n"
+    result = read(text, "k.kir")
+    assert [(kernel.name, kernel.span.line) for kernel in result.kernels] == [("one", 1), ("two", 4)]
+    message = "there is a kernel 'one' already, on line 1; choose another name"
+    assert [(e.line, e.column, e.message) for e in result.errors][:2] == [(7, 8, message), (9, 8, message)]
+    assert not read(text.split("\nkernel two")[0], "k.kir").errors, "each text has names of its own"
 
 
 def test_all_mistakes_of_a_file_at_once() -> None:

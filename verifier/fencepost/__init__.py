@@ -2,7 +2,7 @@
 
     import fencepost
 
-    report = fencepost.check("kernels/fa.py")  # a path, source text or a Kernel
+    report = fencepost.check("examples/scores.kir")  # a path, source text or a Kernel
     assert report.proved, report.text()
 
 The names below are loaded on first use, so that importing the package costs nothing.

@@ -15,8 +15,8 @@ def run(kernel: ir.Kernel | str, **values: int) -> Replay:
     """Run a kernel, or the one in a source text, on concrete values: ``fencepost.run(kernel, n=5)``.
 
     The result tells whether the run was clean, what went wrong, what passed over each channel, and the timeline.
-    Raises `fencepost.replay.Refused` (a ValueError) for values that can't be run, and
-    `fencepost.reading.InvalidSource` (a ValueError) for a text that is not one kernel.
+    Raises `fencepost.replay.Refused` (a ValueError) for values that can't be run, TypeError for values that are no
+    integers, and `fencepost.reading.InvalidSource` (a ValueError) for a text that is not one kernel.
     """
     from fencepost.replay import replay
 

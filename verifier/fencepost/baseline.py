@@ -24,8 +24,11 @@ def fingerprint(finding: Finding, kernel: KernelReport) -> str:
 
 
 def write(report: Report, path: Path) -> int:
-    """Write the findings of `report` that count now as a baseline; return how many.  Raises OSError."""
-    live = [(f, k) for k in report.kernels for f in k.findings if f.suppressed is None]
+    """Write the findings of `report` as a baseline; return how many.  Raises OSError.
+
+    Findings that another baseline accepts are written, too; those that comments or the selection leave out are not.
+    """
+    live = [(f, k) for k in report.kernels for f in k.findings if f.suppressed in (None, IN_BASELINE)]
     counted = Counter(fingerprint(f, k) for f, k in live)
     entries = {
         fingerprint(f, k): {"code": f.code, "file": f.span.file, "kernel": k.name, "message": f.message}

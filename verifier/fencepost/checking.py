@@ -13,15 +13,16 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from fencepost import engine, ir, suppress
+from fencepost.codes import code_of
 from fencepost.defects import HINT, defect
 from fencepost.discover import Source, discover
 from fencepost.findings import InputError, Report, Severity, Verdict
 from fencepost.frontends.registry import SUFFIXES
 from fencepost.model.program import ModelError
 from fencepost.nearest import unknown_name
-from fencepost.options import CheckOptions, TargetName
+from fencepost.options import CheckOptions, TargetName, integers, severity_of
 from fencepost.reading import parse_assume, read, source_text
-from fencepost.selection import apply_severities, code_of, select
+from fencepost.selection import apply_severities, select
 from fencepost.validate import validate
 
 
@@ -123,6 +124,14 @@ def names_in(expression: ir.Expr) -> set[str]:
     return {node.id for node in ir.walk(expression) if isinstance(node, ir.Name)}
 
 
+def _texts(option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """The texts of an option that takes several.  Raises TypeError, also for one text instead of a list."""
+    texts = () if isinstance(given, str) else tuple(given)
+    if isinstance(given, str) or not all(isinstance(text, str) for text in texts):
+        raise TypeError(f"{option}: expected a list of texts, not {given!r}")
+    return texts
+
+
 def check(
     what: str | os.PathLike[str] | ir.Kernel,
     *,
@@ -132,7 +141,7 @@ def check(
     target: TargetName | None = None,
     select: Sequence[str] = (),
     ignore: Sequence[str] = (),
-    severity: Mapping[str, Severity] | None = None,
+    severity: Mapping[str, Severity | str] | None = None,
     timeout: float = 30.0,
     prove: bool = True,
     suggest: bool = False,
@@ -141,19 +150,23 @@ def check(
 
     `what` is the path of a file or folder, source text (a string with a line feed in it), or a `Kernel`.  `kernel`
     names the one kernel wanted; `values` fixes parameters; `assume` adds facts such as ``"n % 2 == 0"``; `select`,
-    `ignore` and `severity` speak of codes ("206" or "FP206"); `timeout` is in seconds per kernel.
+    `ignore` and `severity` speak of codes ("206" or "FP206") or their beginnings; `timeout` is in seconds per kernel.
     `prove` False only searches for counterexamples; `suggest` looks for right schedules of pipelined loops.
 
-    Bad input never raises: it stands in `report.errors`, and `report.proved` is then False.  Raises ValueError for an
-    option that makes no sense.
+    Bad input never raises: it stands in `report.errors`, and `report.proved` is then False.  Raises ValueError or
+    TypeError for an option that makes no sense.
     """
+    if not isinstance(what, str | os.PathLike | ir.Kernel):
+        raise TypeError(f"expected a path, a source text or a Kernel, not {type(what).__name__}")
+    if kernel is not None and not isinstance(kernel, str):
+        raise TypeError(f"kernel: expected a name, not {type(kernel).__name__}")
     options = CheckOptions(
         target=target,
-        values=tuple((values or {}).items()),
-        assume=tuple(map(parse_assume, assume)),
-        select=tuple(map(code_of, select)),
-        ignore=tuple(map(code_of, ignore)),
-        severity=tuple((code_of(code), level) for code, level in (severity or {}).items()),
+        values=tuple(integers(values or {}).items()),
+        assume=tuple(map(parse_assume, _texts("assume", assume))),
+        select=tuple(map(code_of, _texts("select", select))),
+        ignore=tuple(map(code_of, _texts("ignore", ignore))),
+        severity=tuple((code_of(code), severity_of(level)) for code, level in (severity or {}).items()),
         timeout=timeout,
         prove=prove,
         suggest=suggest,

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from pathlib import Path
 
+from fencepost.codes import code_of
 from fencepost.findings import Severity
 from fencepost.nearest import unknown_name
-from fencepost.options import TARGETS, TargetName
-from fencepost.selection import code_of
+from fencepost.options import TARGETS, TargetName, severity_of
 
 
 class ConfigError(ValueError):
@@ -103,18 +105,11 @@ def _severities(value: object, _: Path) -> dict[str, Severity]:
     return {code_of(code): severity_of(level) for code, level in value.items()}
 
 
-def severity_of(value: object) -> Severity:
-    """Read "error", "warning" or "note".  Raises ValueError."""
-    try:
-        return Severity(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is not a severity; there are {', '.join(s.value for s in Severity)}") from None
-
-
 def _seconds(value: object, _: Path) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ValueError("expected a positive number of seconds")
-    return float(value)
+    with suppress(OverflowError):
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 < float(value) < inf:
+            return float(value)
+    raise ValueError("expected a positive number of seconds")
 
 
 def _jobs(value: object, _: Path) -> int:

@@ -75,7 +75,13 @@ def discover(
     alone = len(paths) == 1
     for path in paths:
         if path == "-":
-            yield _decoded(sys.stdin.buffer.read(), stdin_name, alone, True)
+            try:
+                data = sys.stdin.buffer.read()
+            except (OSError, AttributeError) as error:  # None, where standard input is closed
+                why = (error.strerror or str(error)) if isinstance(error, OSError) else "it is closed"
+                yield InputError(stdin_name, 0, 0, f"can't read standard input: {why}")
+                continue
+            yield _decoded(data, stdin_name, alone, True)
         elif os.path.isdir(path):
             yield from _folder(path, tuple(suffixes), tuple(exclude), seen)
         else:
@@ -96,6 +102,8 @@ def _file(path: str, seen: set[object], named: bool, alone: bool) -> Iterator[So
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a NUL character in the name
         reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        if isinstance(error, FileNotFoundError) and os.path.islink(path):
+            reason = f"it is a link to {os.readlink(path)!r}, which does not exist"
         yield InputError(path, 0, 0, f"can't read the file: {reason}")
         return
     yield _decoded(data, path, alone, named)

@@ -65,4 +65,6 @@ def _shapes(compiled: Compiled, outcome: Outcome) -> str:
     if not compiled.parameters:
         return "the only shape ran"
     largest = ", ".join(f"{p} = {v}" for p, v in zip(compiled.parameters, outcome.largest, strict=True))
+    if outcome.clean == 1:
+        return f"1 shape ran ({largest})"
     return f"{outcome.clean} shapes from the smallest to {largest} ran"

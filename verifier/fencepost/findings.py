@@ -167,6 +167,9 @@ class Report:
 
         return bool(self.kernels) and exit_status(self) is ExitStatus.CLEAN
 
+    def __str__(self) -> str:
+        return self.text()
+
     def text(self) -> str:
         """The text report, without colour."""
         from fencepost.report.text import render

@@ -77,8 +77,11 @@ def source_text(text: str, file: str = "<text>") -> Source:
 def parse(text: str, kernel: str | None = None, file: str = "<text>") -> ir.Kernel:
     """Read the kernel in `text`; `kernel` names the one wanted where there are several.
 
-    Raises InvalidSource for mistakes in the text, for several kernels without a choice, and for an unknown name.
+    Raises InvalidSource for mistakes in the text, for several kernels without a choice, and for an unknown name;
+    TypeError for what is no text.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"expected the text of a kernel, not {type(text).__name__}")
     reading = read(source_text(text, file))
     if reading.result.errors:
         raise InvalidSource(reading.result.errors)

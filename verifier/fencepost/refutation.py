@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from fencepost.findings import Finding, Row, Severity
-from fencepost.row_result import codes
+from fencepost.row_result import codes, smallest
 from fencepost.search import Outcome, Seen
 from fencepost.trace import Replays, trace
 from fencepost_rules.registry import rule
@@ -33,7 +33,8 @@ def refutation(outcome: Outcome) -> Refutation:
     boundary = [s for s in outcome.facts if s.boundary and rule(s.fact.code).severity is Severity.ERROR]
     if boundary and Row.BOUNDARY not in rows:
         named = ", ".join(dict.fromkeys(f"FP{s.fact.code}" for s in boundary))
-        rows[Row.BOUNDARY] = f"fails only at boundary values: see {named} ({boundary[0].witness})"
+        witness = smallest(s.witness for s in boundary) or boundary[0].witness
+        rows[Row.BOUNDARY] = f"fails only at boundary values: see {named} ({witness})"
     return Refutation(findings, rows)
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from fencepost import ir
 from fencepost.diagnose.slots import rounds
@@ -13,6 +13,7 @@ from fencepost.model.executor import DEFAULT_LIMIT, Blocked, Op, Run
 from fencepost.model.functions import FunctionTable, Point, show
 from fencepost.model.program import Compiled, compile_kernel
 from fencepost.model.shapes import allowed
+from fencepost.options import integers
 from fencepost.passes.serial import Serial
 from fencepost.printer import print_expr
 from fencepost.timeline import Timeline, step, timeline, words
@@ -64,7 +65,14 @@ class Replay:
     operations: dict[str, tuple[int, int]]
     counts: tuple[Count, ...]
     faults: tuple[Fault, ...]
-    run: Run
+    run: Run = field(repr=False)
+
+    def __str__(self) -> str:
+        """Values and outcome in the first line, and a line for each fault: "pair, n = 1: clean"."""
+        from fencepost.report.replay import outcome, values
+
+        head = ", ".join(part for part in (self.kernel, values(self)) if part)
+        return "\n  ".join((f"{head}: {outcome(self)}", *(f"{fault.kind}: {fault.message}" for fault in self.faults)))
 
     @property
     def clean(self) -> bool:
@@ -97,19 +105,16 @@ def replay(
     repeatable random integers under a `seed`.  `credits` is "per_slot" or "batched" (default: what the kernel says,
     per_slot where it leaves both open).  `limit` is the largest number of instructions per agent.
 
-    Raises Refused for a missing or unknown parameter and a run beyond the limit, Excluded for values that the kernel's
-    assumes exclude, and ModelError for a kernel that can't be modelled.
+    Raises TypeError for a value that is no integer, Refused for a missing or unknown parameter or function and a run
+    beyond the limit, Excluded for values that the kernel's assumes exclude, and ModelError for a kernel that can't be
+    modelled.
     """
     compiled = kernel if isinstance(kernel, Compiled) else compile_kernel(Serial().run(kernel))
-    wanted = [p for p in compiled.parameters if p != "block"]
-    missing = [p for p in wanted if p not in values]
+    values = integers(values)
+    known_names(compiled, values, functions or {})
+    missing = [p for p in compiled.parameters if p != "block" and p not in values]
     if missing:
         raise Refused(f"{compiled.kernel.name} needs values for {', '.join(missing)}")
-    unknown = [name for name in values if name not in (*wanted, "block")]
-    if unknown:
-        from fencepost.nearest import unknown_name
-
-        raise Refused(unknown_name("parameter", unknown[0], wanted))
     table = FunctionTable(values=dict(functions or {}), seed=seed)
     given = tuple(values.get(p, 0) for p in compiled.parameters)
     if not allowed(compiled, given, replace(table, used={})):
@@ -124,6 +129,28 @@ def replay(
     except executor.LimitReached as reached:
         raise Refused(f"too long to run: {reached}; choose smaller values, or raise the limit") from None
     return describe(run)
+
+
+def known_names(compiled: Compiled, parameters: Iterable[str], functions: Iterable[Point] = ()) -> None:
+    """Raises Refused for a parameter that the kernel has not, and for an unknown function that it does not call so."""
+    from fencepost.nearest import unknown_name
+
+    wanted = [p for p in compiled.parameters if p != "block"]
+    for name in parameters:
+        if name not in (*wanted, "block"):
+            raise Refused(unknown_name("parameter", name, wanted))
+    calls = [node for node in ir.walk(compiled.kernel) if isinstance(node, ir.Call)] if functions else []
+    takes: dict[str, set[int]] = {}
+    for call in calls:
+        if call.function not in ir.INTERPRETED:
+            takes.setdefault(call.function, set()).add(len(call.arguments))
+    for name, arguments in functions:
+        if name not in takes:
+            raise Refused(unknown_name("unknown function", name, takes))
+        if len(arguments) not in takes[name]:
+            numbers = " or ".join(map(str, sorted(takes[name])))
+            plural = "" if numbers == "1" else "s"
+            raise Refused(f"{show((name, arguments))}: {name!r} takes {numbers} argument{plural}, not {len(arguments)}")
 
 
 def describe(run: Run) -> Replay:

@@ -107,8 +107,7 @@ class Names:
 
     def _declare(self, name: str, kind: str, span: ir.Span) -> None:
         if name in ir.BUILTINS:
-            text = f"'{name}' is built in (the {'block' if name == 'block' else 'sub-core'} index); choose another name"
-            self.mistakes.append(Mistake(span, text, name))
+            self.mistakes.append(Mistake(span, built_in(name), name))
         elif not is_name(name):
             self.mistakes.append(Mistake(span, f"'{name}' cannot be a name", name))
         elif name in self.kinds:
@@ -301,6 +300,11 @@ class Names:
             yield from self._once(name, Mistake(span, kind + suggestion(name, self.rings), name))
         elif field not in ring.fields:
             yield Mistake(span, f"ring '{name}' has no field '{field}'{suggestion(field, ring.fields)}", name)
+
+
+def built_in(name: str) -> str:
+    """What to say about the declaration of `block` or `sub`."""
+    return f"'{name}' is built in (the {'block' if name == 'block' else 'sub-core'} index); choose another name"
 
 
 def binary(op: str, left: int | None, right: int | None) -> int | None:

@@ -18,14 +18,6 @@ EXTERNAL = frozenset({NOT_SELECTED, IGNORED, IN_BASELINE})
 """Reasons that do not come from a comment in the source."""
 
 
-def code_of(text: str) -> str:
-    """Normalise a code or the beginning of one: "FP206", "fp206" and "206" are "206".  Raises ValueError."""
-    code = text.strip().upper().removeprefix("FP")
-    if not (code.isascii() and code.isdigit() and len(code) <= 3):
-        raise ValueError(f"{text!r} is not a code such as FP206, nor the beginning of one")
-    return code
-
-
 def select(kernel: KernelReport, options: CheckOptions) -> KernelReport:
     """Mark the findings that `select` and `ignore` leave out."""
 

@@ -2,8 +2,8 @@
 
 A comment ``# fencepost: ignore[206] counters are cleared at launch`` accepts findings with that code on its line, or,
 when it stands alone on its line, on the next line of code.  Several codes are separated by commas.  Suppressed
-findings stay in the report, marked with the reason.  A suppression without a reason (001), or one that suppresses
-nothing (002), is a warning of its own.
+findings stay in the report, marked with the reason.  A suppression without a reason (001), and one that suppresses
+nothing or names a code that no finding has (002), is a warning of its own.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from fencepost.codes import NO_REASON, UNUSED, unknown_code
+from fencepost.codes import codes as all_codes
 from fencepost.findings import Finding, KernelReport, Row, Severity, Verdict
 from fencepost.ir import Span
 from fencepost.verdicts import row_of
 
 _COMMENT = re.compile(r"#\s*fencepost:\s*ignore\b(?:\s*\[(?P<codes>[^\]]*)\])?:?\s*(?P<reason>[^#]*)")
 _STRING_OR_COMMENT = re.compile(r'"[^"\n]*"|(#.*)')
-NO_REASON = ("001", "suppression without a reason")
-UNUSED = ("002", "suppression of nothing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +112,22 @@ def apply(kernels: Sequence[KernelReport], text: str, file: str) -> tuple[Kernel
 
 
 def _complaints(comment: Suppression, used: bool, kernels: Sequence[KernelReport]) -> Iterator[Finding]:
+    known = [code for code in comment.codes if code in all_codes()]
+
     def warning(kind: tuple[str, str], message: str) -> Finding:
-        row = next((r for r in map(row_of, comment.codes) if r is not None), Row.SLOT_MAPPING)
+        row = next((r for r in map(row_of, known) if r is not None), Row.SLOT_MAPPING)
         return Finding(kind[0], kind[1], row, Severity.WARNING, message, comment.span)
 
     if not comment.codes:
         yield warning(UNUSED, "this comment suppresses nothing: it names no code; write ignore[206]")
         return
-    codes = ", ".join("FP" + code for code in comment.codes)
+    for code in dict.fromkeys(comment.codes):
+        if code not in known:
+            begins = any(other.startswith(code) for other in all_codes())
+            yield warning(UNUSED, f"a comment names whole codes; FP{code} is none" if begins else unknown_code(code))
+    if not known:
+        return
+    codes = ", ".join("FP" + code for code in known)
     if not used and not _open(comment, kernels):
         yield warning(UNUSED, f"no finding {codes} on line {comment.line}; remove the comment")
     elif not comment.reason:

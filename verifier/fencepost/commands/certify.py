@@ -22,7 +22,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     common.add_file(parser)
     parser.add_argument("-o", "--output", metavar="FILE", type=Path, help="write the certificate there")
-    parser.add_argument("--timeout", metavar="S", type=float, default=60.0, help="seconds for the proof (default 60)")
+    parser.add_argument("--timeout", metavar="S", type=common.seconds, default=60.0,
+                        help="seconds for the proof (default 60)")  # fmt: skip
 
 
 def execute(args: argparse.Namespace) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 NAME = "check"
 HELP = "check kernels and print the six-point report"
-EXAMPLE = "fencepost check kernels/ --report sarif=out.sarif"
+EXAMPLE = "fencepost check examples/ --report sarif=out.sarif"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--target", choices=("a5", "a3", "a2"), help="overrides the kernel's own target")
     what.add_argument("--before", metavar="FILE", type=Path,
                       help="the text before a transformation: kernels of the same name must mean the same")  # fmt: skip
-    what.add_argument("--timeout", metavar="S", type=_seconds, help="seconds per kernel (default 30)")
+    what.add_argument("--timeout", metavar="S", type=common.seconds, help="seconds per kernel (default 30)")
     what.add_argument("--no-prove", action="store_true", help="only search for counterexamples")
     what.add_argument("--suggest", action="store_true", help="look for a right stage and order of pipelined loops")
     rules = parser.add_argument_group("which findings count")
@@ -73,6 +74,7 @@ def execute(args: argparse.Namespace) -> int:
     from fencepost.checking import merge
     from fencepost.discover import Source, discover
     from fencepost.frontends.registry import SUFFIXES
+    from fencepost.report.wording import plural
     from fencepost.verdicts import ExitStatus, exit_status
 
     try:
@@ -106,6 +108,8 @@ def execute(args: argparse.Namespace) -> int:
         return _write_baseline(report, args.write_baseline)
     if not sources:
         print("fencepost: no file that could hold a kernel", file=sys.stderr)
+    elif not (outcome.kernels or report.errors or args.allow_empty):
+        print(f"fencepost: no kernel in {plural(len(sources), 'file')}", file=sys.stderr)
     status = exit_status(report)
     if args.exit_zero and status in (ExitStatus.FINDINGS, ExitStatus.UNDECIDED):
         return ExitStatus.CLEAN
@@ -120,7 +124,7 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         assume = tuple(parse_assume(text) for text in (*settings.assume, *args.assume))
     except ValueError as error:
         raise UsageError(f"--assume: {error}") from None
-    options = CheckOptions(
+    return CheckOptions(
         target=args.target or settings.target,
         values=tuple(common.parameters(args.values).items()),
         assume=assume,
@@ -131,21 +135,6 @@ def _options(args: argparse.Namespace, settings: Config) -> CheckOptions:
         prove=not args.no_prove,
         suggest=args.suggest,
     )
-    _known((*options.select, *options.ignore, *dict(options.severity)))
-    return options
-
-
-def _known(codes: Iterable[str]) -> None:
-    """Raises UsageError for a code that is neither one of a finding nor the beginning of one."""
-    from fencepost.suppress import NO_REASON, UNUSED
-    from fencepost_rules.registry import nearest, rules
-
-    if codes := dict.fromkeys(codes):
-        known = [NO_REASON[0], UNUSED[0], *(rule.code for rule in rules())]
-        for code in codes:
-            if not any(k.startswith(code) for k in known):
-                near = nearest(code)
-                raise UsageError(f"no rule has the code FP{code}; did you mean FP{near.code} ({near.title})?")
 
 
 def _before(args: argparse.Namespace) -> tuple[Kernel, ...]:
@@ -249,10 +238,15 @@ def _statistics(report: Report) -> Iterable[str]:
 
 
 def _baseline(args: argparse.Namespace, settings: Config) -> Counter[str] | None:
+    """The active baseline.  While one is written, that of the configuration, and the written file, need not exist."""
     from fencepost import baseline
 
-    path = args.baseline or settings.baseline
+    path: Path | None = args.baseline or settings.baseline
     if path is None:
+        return None
+    if args.write_baseline is not None and (args.baseline is None or _same_file(path, args.write_baseline)):
+        with suppress(OSError, ValueError):  # it may not be there yet, or be of no use any more
+            return baseline.read(path)
         return None
     try:
         return baseline.read(path)
@@ -260,6 +254,13 @@ def _baseline(args: argparse.Namespace, settings: Config) -> Counter[str] | None
         raise UsageError(f"can't read the baseline {path}: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(str(error)) from None
+
+
+def _same_file(one: Path, other: Path) -> bool:
+    try:
+        return one.resolve() == other.resolve()
+    except (OSError, RuntimeError):  # a link that leads to itself
+        return False
 
 
 def _write_baseline(report: Report, path: Path) -> int:
@@ -281,7 +282,7 @@ def _folder_of(path: str) -> Path:
 
 
 def _codes(text: str) -> list[str]:
-    from fencepost.selection import code_of
+    from fencepost.codes import code_of
 
     try:
         return [code_of(part) for part in text.split(",") if part.strip()]
@@ -290,8 +291,8 @@ def _codes(text: str) -> list[str]:
 
 
 def _severity(text: str) -> tuple[str, object]:
-    from fencepost.config import severity_of
-    from fencepost.selection import code_of
+    from fencepost.codes import code_of
+    from fencepost.options import severity_of
 
     code, _, level = text.partition("=")
     try:
@@ -305,16 +306,6 @@ def _report(text: str) -> tuple[str, Path]:
     if not equals or not path or name not in FORMATS:
         raise argparse.ArgumentTypeError(f"{text!r} is not FORMAT=FILE with a format of {', '.join(FORMATS)}")
     return name, Path(path)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
-    return value
 
 
 def _jobs(text: str) -> int:

@@ -45,6 +45,17 @@ def terminal_columns() -> int:
     return max(60, min(160, shutil.get_terminal_size((120, 24)).columns))
 
 
+def seconds(text: str) -> float:
+    """Read a positive number of seconds.  Raises argparse.ArgumentTypeError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
+    return value
+
+
 def parameter(text: str) -> tuple[str, int]:
     """Read `NAME=VALUE`.  Raises argparse.ArgumentTypeError."""
     name, equals, value = text.partition("=")

@@ -16,7 +16,7 @@ _MOST = 72  # characters of one source line
 
 NAME = "lower"
 HELP = "print the kernel IR of a source file, with source lines in comments"
-EXAMPLE = "fencepost lower kernels/attention.py --kernel attention"
+EXAMPLE = "fencepost lower examples/row_sums.py --kernel row_sums"
 
 
 def configure(parser: argparse.ArgumentParser) -> None:

@@ -78,7 +78,7 @@ def _solvers(wanted: str | None) -> dict[str, Callable[[str], str]]:
 
     found: dict[str, Callable[[str], str]] = {}
     if wanted == "cvc5" and not cvc5.installed():
-        raise UsageError("cvc5 is not installed: pip install 'fencepost[cvc5]'")
+        raise UsageError("cvc5 is not installed: pip install cvc5")
     if wanted != "z3" and cvc5.installed():
         found[cvc5.version()] = cvc5.check
     if wanted != "cvc5":

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME = "run"
 HELP = "run the reference executor on concrete values"
-EXAMPLE = "fencepost run examples/ping_pong.kir -p n=3 --timeline text"
+EXAMPLE = "fencepost run examples/scores.kir -p n=3 --timeline text"
 
 _POINT = re.compile(r"\s*([^\W\d]\w*)\s*\(([-\s\d,]*)\)\s*=\s*(-?\d+)\s*")
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
@@ -55,13 +55,13 @@ def execute(args: argparse.Namespace) -> int:
     from fencepost.model.program import ModelError
     from fencepost.replay import Refused
 
+    _complain_about_options(args)
     kernel = common.one_kernel(args)
     if args.target:
         from dataclasses import replace
 
         kernel = replace(kernel, target=args.target)
-    values = common.parameters([pair for pair in args.values if isinstance(pair[0], str)])
-    functions = dict(pair for pair in args.values if not isinstance(pair[0], str))
+    values, functions = _given(args.values)
     try:
         if args.grid:
             return _grid(kernel, values, functions, args)
@@ -70,6 +70,36 @@ def execute(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from None
     except ModelError as error:
         raise UsageError(f"{error.span.file}:{error.span.line}: {error}") from None
+
+
+def _complain_about_options(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that have no effect with each other."""
+    if args.last is not None and not args.timeline:
+        raise UsageError("--last says how much of a timeline is shown; choose one with --timeline")
+    if args.json and args.timeline not in (None, "text"):
+        raise UsageError(f"--json and --timeline {args.timeline} are two formats for one output; choose one")
+    if args.grid and args.timeline:
+        raise UsageError("--timeline shows one run; --all makes many")
+    fixed = {name for name, _ in args.values}
+    ranges: set[str] = set()
+    for name, _ in args.grid:
+        if name in ranges:
+            raise UsageError(f"--all {name} is given twice")
+        if name in fixed:
+            raise UsageError(f"{name} is given by -p and by --all; give it once")
+        ranges.add(name)
+
+
+def _given(pairs: list[tuple[str | Point, int]]) -> tuple[dict[str, int], dict[Point, int]]:
+    """The values of parameters, and those of unknown functions.  Raises UsageError for one that is given twice."""
+    from fencepost.model.functions import show
+
+    values = common.parameters([(name, value) for name, value in pairs if isinstance(name, str)])
+    functions: dict[Point, int] = {}
+    for point, value in pairs:
+        if not isinstance(point, str) and functions.setdefault(point, value) != value:
+            raise UsageError(f"-p {show(point)} is given twice, as {functions[point]} and {value}")
+    return values, functions
 
 
 def _one(kernel: ir.Kernel, values: dict[str, int], functions: dict[Point, int], args: argparse.Namespace) -> int:
@@ -129,19 +159,18 @@ def _grid(kernel: ir.Kernel, values: dict[str, int], functions: dict[Point, int]
     """Run every combination, one line each; combinations that the assumes exclude are left out."""
     from fencepost.model.program import compile_kernel
     from fencepost.passes.serial import Serial
-    from fencepost.replay import Excluded
+    from fencepost.replay import Excluded, known_names
     from fencepost.report import replay as report
     from fencepost.report.style import Style
 
     ranges: dict[str, range] = dict(args.grid)
-    if args.timeline:
-        raise UsageError("--timeline shows one run; --all makes many")
     points = 1
     for values_of in ranges.values():
         points *= len(values_of)
     if points > _GRID:
         raise UsageError(f"--all makes {points:,} runs; {_GRID:,} are the limit")
     compiled = compile_kernel(Serial().run(kernel))
+    known_names(compiled, (*values, *ranges), functions)
     style = Style(common.wants_color(args.color, sys.stdout))
     found: list[dict[str, object]] = []
     bad = excluded = done = 0

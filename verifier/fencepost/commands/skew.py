@@ -36,7 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--group", action="store_true",
         help="let loops with several round trips, or with run-time bounds, run one round trip ahead, if that is proved",
     )  # fmt: skip
-    parser.add_argument("--timeout", metavar="S", type=float, default=30.0, help="seconds per kernel for --verify")
+    parser.add_argument("--timeout", metavar="S", type=common.seconds, default=30.0,
+                        help="seconds per kernel for --verify")  # fmt: skip
     common.add_color(parser)
 
 

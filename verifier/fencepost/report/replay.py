@@ -75,7 +75,8 @@ def _lines(replay: Replayed, style: Style) -> Iterator[str]:
         times = f" ({fault.times} times)" if fault.times > 1 else ""
         yield f"  {style.paint(fault.kind, 'red')}: {safe(fault.message)}{times}"
     for agent, (done, issued) in replay.operations.items():
-        yield f"  {agent:<5} {done} operations" + (f" of {issued}" if done < issued else "")
+        noun = "operation" if done == 1 else "operations"
+        yield f"  {agent:<5} {done} {noun}" + (f" of {issued}" if done < issued else "")
     if replay.counts:
         wide = max(len(count.name) for count in replay.counts)
         yield style.paint(f"  {'channel':<{wide}}  {'sets':>6}  {'waits':>6}  {'pending at most':>15}", "dim")

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from fencepost import __version__
 from fencepost.baseline import fingerprint
+from fencepost.codes import UNDECIDED
 from fencepost.explanations import pages
 from fencepost.findings import Finding, InputError, KernelReport, Report, Severity, Step, Undecided
 from fencepost.ir import Span
@@ -18,7 +19,7 @@ from fencepost.selection import EXTERNAL
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVEL = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-_UNDECIDED = "FP000"
+_UNDECIDED = f"FP{UNDECIDED}"
 
 Json = dict[str, object]
 

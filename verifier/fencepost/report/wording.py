@@ -54,7 +54,7 @@ def headline(kernel: KernelReport) -> str:
     word = kernel.verdict.value.upper()
     match kernel.verdict:
         case Verdict.PROVED:
-            if all(check.verdict is Verdict.NOT_APPLICABLE for check in kernel.checks):
+            if nothing_to_check(kernel):
                 return "NOTHING TO CHECK"
             return f"{word} {scope(kernel)}".rstrip()
         case Verdict.REFUTED:
@@ -71,6 +71,11 @@ def headline(kernel: KernelReport) -> str:
             return word
         case _:
             assert_never(kernel.verdict)
+
+
+def nothing_to_check(kernel: KernelReport) -> bool:
+    """Whether no row applies to the kernel, so that "proved" would say too much."""
+    return kernel.verdict is Verdict.PROVED and all(c.verdict is Verdict.NOT_APPLICABLE for c in kernel.checks)
 
 
 def counts(finding: Finding) -> bool:
@@ -125,9 +130,10 @@ def summary(report: Report) -> str:
         return "no kernels"
     parts = []
     if report.kernels:
-        verdicts = [k.verdict for k in report.kernels]
-        told = ", ".join(f"{verdicts.count(v)} {v.value}" for v in Verdict if v in verdicts)
-        parts.append(f"{plural(len(verdicts), 'kernel')}: {told}")
+        words = ["with nothing to check" if nothing_to_check(k) else k.verdict.value for k in report.kernels]
+        known = (*(v.value for v in Verdict), "with nothing to check")
+        told = ", ".join(f"{words.count(word)} {word}" for word in known if word in words)
+        parts.append(f"{plural(len(words), 'kernel')}: {told}")
     findings = [f for k in report.kernels for f in k.findings]
     live = [f for f in findings if f.suppressed is None]
     for severity in Severity:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from fencepost import ir
 from fencepost.frontends.kir.declarations import CORES, DeclarationRules
 from fencepost.frontends.kir.values import Assume, Attribute, Bad, Block, Children, Indented, Private, Setting, Tuple
+from fencepost.scope import built_in
 from fencepost.spelling import one_of, suggestion
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ class Builder(DeclarationRules):
 
     def kernel(self, c: Children) -> ir.Kernel:
         block: Block = c[-1]
-        parameters = tuple(str(t) for t in c[3]) if len(c) == 7 else ()
+        parameters = self._parameters(c[3]) if len(c) == 7 else ()
+        line = self.headers.setdefault(str(c[1]), c[1].line)
+        if line != c[1].line:
+            self._error(c[1], f"there is a kernel '{c[1]}' already, on line {line}; choose another name")
         settings: dict[str, Setting] = {}
         assumes: list[ir.Expr] = []
         constants: list[ir.Constant] = []
@@ -148,6 +152,19 @@ class Builder(DeclarationRules):
             body=tuple(body),
             span=self._span(c[0], self._end(block)),
         )
+
+    def _parameters(self, tokens: list[Token]) -> tuple[str, ...]:
+        """The names of the parameters, without those that can't be: their places are known here only."""
+        found: dict[str, None] = {}
+        for token in tokens:
+            name = str(token)
+            if name in found:
+                self._error(token, f"'{name}' is already declared as a parameter")
+            elif name in ir.BUILTINS:
+                self._error(token, built_in(name))
+            else:
+                found[name] = None
+        return tuple(found)
 
     def section(self, c: Children) -> ir.Section:
         core = self._word(c[1], CORES, "a core kind", "'section'", "cube")

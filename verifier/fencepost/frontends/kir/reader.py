@@ -78,6 +78,7 @@ def read(text: str, file: str) -> ReadResult:
     text = _normal(text)
     errors = _Errors(file)
     kernels: list[ir.Kernel] = []
+    headers: dict[str, int] = {}
     with _LOCK:
         parser = _parser()
         for line, chunk, is_kernel in _chunks(text):
@@ -87,7 +88,7 @@ def read(text: str, file: str) -> ReadResult:
             before = len(errors)
             if chunk[0] in " \t":
                 errors.report(line, chunk.index("kernel") + 1, "a kernel header must begin in column 1")
-            parser.builder.begin(file, errors.report)
+            parser.builder.begin(file, errors.report, headers)
             parse = KernelParse(parser.lark, parser.tables, parser.indenter, parser.builder, errors.report)
             for kernel in parse.run(chunk, line):
                 for mistake in mistakes(kernel, parse.bad_names | parser.builder.dropped):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from fencepost import ir
-from fencepost.frontends.kir import words
+from fencepost.frontends.kir import foreign, words
 from fencepost.frontends.kir.automaton import Automaton, Refused, Tables
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ REWINDS = 20
 """How often per kernel the reader goes back to a line that an unclosed bracket had swallowed."""
 
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
+_QUOTED = re.compile(r"'([^\W\d]\w*)'")
 _STATEMENT = re.compile(rf"[ \t]*(?:(?:{'|'.join(words.LINE_WORDS)})\b|[^\W\d]\w*[ \t]*(?:=(?!=)|<-|[^\W\d]))")
 
 
@@ -207,13 +208,22 @@ class KernelParse:
             line, column = token.line or 0, token.column or 0
         if token.type == "":
             token = self._whole_word(token)
-        message = None if token is first or words.outside(accepted) else words.misspelt_statement(first)
+        message = None
+        if token is not first and not words.outside(accepted):
+            message = words.wrong_statement(first, previous, accepted)
         if message:
-            self.bad_names.update(_IDENTIFIER.findall(message))  # what was meant counts as unread, too
+            self.bad_names.update(_QUOTED.findall(message))  # what was meant counts as unread, too
             line, column = first.line or 0, first.column or 0
         else:
-            message = words.unexpected(token, previous, first, accepted)
+            message = self._cursor(token, previous) or words.unexpected(token, previous, first, accepted)
         self._report(line, column, message)
+
+    def _cursor(self, token: Token, previous: Token | None) -> str | None:
+        """What to say if the unexpected `token` is the dot of a cursor's movement."""
+        if token.type != "DOT" or previous is None or previous.type != "NAME":
+            return None
+        start = (token.start_pos or 0) + 1
+        return foreign.cursor(str(previous), self._text[start : self._text.find("\n", start)])
 
     def _whole_word(self, bad: Token) -> Token:
         """`bad` is a character that no terminal begins with; a malformed number is shown as a whole."""

@@ -91,17 +91,19 @@ class Attributes:
 class Rules:
     """What all callbacks share: the file, the place of a node, and the list of mistakes.
 
-    `begin` names the file; `report(line, column, message)` takes mistakes.
+    `begin` names the file; `report(line, column, message)` takes mistakes; `headers` are the kernels read so far.
     """
 
     def __init__(self) -> None:
         self.begin("", lambda line, column, message: None)
 
-    def begin(self, file: str, report: Callable[[int, int, str], None]) -> None:
+    def begin(self, file: str, report: Callable[[int, int, str], None], headers: dict[str, int] | None = None) -> None:
         self._file = file
         self._report = report
         self.dropped: set[str] = set()
         """Names that occur in statements which were left out because of a mistake."""
+        self.headers: dict[str, int] = {} if headers is None else headers
+        """The lines of the headers of a file's kernels, by name."""
 
     def _span(self, first: Any, last: Any) -> ir.Span:
         start = first.span if hasattr(first, "span") else first

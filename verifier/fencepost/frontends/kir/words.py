@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from fencepost import ir
+from fencepost.frontends.kir import foreign
 from fencepost.spelling import RESERVED, STATEMENT_WORDS, nearest, one_of, suggestion
 
 if TYPE_CHECKING:
@@ -103,9 +104,16 @@ def outside(accepted: Collection[str]) -> bool:
     return not {"KERNEL", "$END"}.isdisjoint(accepted)
 
 
-def misspelt_statement(first: Token) -> str | None:
-    """The message if the first word of an unreadable line is nearly the word of a statement."""
+def wrong_statement(first: Token, previous: Token | None, accepted: Collection[str]) -> str | None:
+    """The message if the first word of an unreadable line is of another language, or nearly the word of a statement.
+
+    `previous` and `accepted`: as for `unexpected`.  A word that may name a data operation counts up to the arrow only.
+    """
     word = str(first)
+    if previous is first or "LARROW" in accepted or foreign.never_a_name(word):
+        message = foreign.statement(word)
+        if message is not None:
+            return message
     near = None if word in LINE_WORDS else nearest(word, LINE_WORDS, 0.75)
     return f"unknown statement '{word}'; did you mean '{near}'?" if near else None
 
