@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from fencepost import ir
+from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
 from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.merge import merged
@@ -77,11 +78,15 @@ class Lowering(PipelineNotes):
 
     def _statement(self, node: ast.stmt) -> list[Node]:
         match node:
-            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global():
+            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Global():
+                return []
+            case ast.Import() | ast.ImportFrom() | ast.Delete() | ast.ClassDef():
+                for name in bound_names([node]):
+                    self.scope[name] = Opaque(name)
                 return []
             case ast.Return(value):
                 return self._return(node, value)
-            case ast.Nonlocal() | ast.Delete() | ast.ClassDef():
+            case ast.Nonlocal():
                 return []
             case ast.Expr(ast.Call() as call) if any(self.hidden(a) for a in (*call.args, *call.keywords)):
                 return [self.gap(node, f"what is done inside `{ast.unparse(call)[:60]}`")]

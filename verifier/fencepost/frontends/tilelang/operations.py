@@ -164,7 +164,7 @@ SETTLED = SAME_VALUE | frozenset(
         "sigmoid", "sqrt", "tanh", "trunc", "align_up", "cdiv", "min", "max", "ceildiv", "clamp", "shift_left",
         "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "truncdiv", "truncmod", "indexdiv",
         "indexmod", "floordiv", "floormod", "if_then_else", "Select", "const", "dynamic", "symbolic",
-        "get_thread_binding", "get_thread_bindings", "get_block_binding", "get_block_bindings",
+        "thread_binding", "get_thread_binding", "get_thread_bindings", "get_block_binding", "get_block_bindings",
     }
 )  # fmt: skip
 """Calls whose value depends on their arguments alone, within one thread; others may give another one each time."""
