@@ -205,7 +205,7 @@ def test_default_values_are_those_of_the_definition() -> None:
         ("A = [[1, 2]]\nA[0][0] = 9", "A[0][0]", "A_0_0"),
         ("A = [1, 2]\ndel A[0]", "A[0]", "A_0"),
         ("class C:\n    A = 1\nC.A = 6", "C.A", "C_A"),
-        ("G = 3\nX = (G := 5)", "G", "G"),
+        ("G = 3\nX = (G := 5)", "G", "5"),
         ("A = [3, 4]\ndef init():\n    A.reverse()\ninit()", "A[0]", "A_0"),
         ("A = [3, 4]\ndef init(h):\n    g = h\n    g.reverse()\nx = init(A)", "A[0]", "A_0"),
         ("A = [3, 4]\ndef init(h):\n    lambda: 0\n    h.reverse()\ninit(A)", "A[0]", "A_0"),

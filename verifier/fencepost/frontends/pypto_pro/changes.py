@@ -7,6 +7,7 @@ import ast
 from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.pypto_pro.values import Class, Function, Value
+from fencepost.frontends.rebinding import CHANGERS, CHANGING
 
 MAX_DEPTH = 40
 """Calls inside each other that are followed."""
@@ -49,6 +50,14 @@ class Changes:
                     self._changed(root_name(owner), method=True)
                 case ast.Call(func=ast.Name(id=name)) if name not in self.own:
                     self._called(name, node)
+                case ast.Attribute(value=owner, attr="__dict__"):
+                    self._changed(root_name(owner))
+            match node:
+                case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in CHANGING:
+                    self._changed(root_name(first))
+                case ast.Call(func=ast.Attribute(value=owner, attr=name), args=[first, *_]):
+                    if name in CHANGING or root_name(owner) in CHANGERS:
+                        self._changed(root_name(first))
 
     def _alias(self, target: ast.expr, value: ast.expr) -> None:
         root = root_name(value)

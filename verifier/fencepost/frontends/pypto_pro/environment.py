@@ -21,6 +21,7 @@ class Environment:
     defaults: dict[int, Value] = field(default_factory=dict)  # of the functions defined here, by the expressions' ids
     shared: set[str] = field(default_factory=set)  # names that functions defined here assign
     changed: dict[int, Value] = field(default_factory=dict)  # in the module's scope: what is changed in place, by id
+    hidden: bool = False  # something that is not read may assign any name
 
     def find(self, name: str) -> Value:
         """The value of a name.

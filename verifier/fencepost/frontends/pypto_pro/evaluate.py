@@ -433,18 +433,28 @@ def respan(value: Value, span: ir.Span) -> Value:
     return value
 
 
-def bound_names(body: Iterable[ast.stmt]) -> list[str]:
+def bound_names(body: Iterable[ast.AST]) -> list[str]:
     """Names that statements bind, in nested blocks too, but not in nested functions."""
     found: dict[str, None] = {}
     stack: list[ast.AST] = list(body)
     while stack:
         node = stack.pop()
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found[node.name] = None
-            continue
-        if isinstance(node, ast.Lambda):
-            continue
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found[node.id] = None
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                found[name] = None
+                continue
+            case ast.Lambda():
+                continue
+            case ast.comprehension(iter=over, ifs=conditions):  # its target is a name of its own
+                stack += [over, *conditions]
+                continue
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                found[name] = None
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                found[name] = None
+            case ast.MatchMapping(rest=str() as name) | ast.ExceptHandler(name=str() as name):
+                found[name] = None
+            case ast.alias(name=name, asname=other) if name != "*":
+                found[(other or name).split(".")[0]] = None
         stack.extend(ast.iter_child_nodes(node))
     return list(found)

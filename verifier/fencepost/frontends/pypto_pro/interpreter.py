@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
@@ -31,6 +31,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
+from fencepost.frontends.rebinding import assigned_inside
 
 _MAX_STEPS = 50_000
 
@@ -54,10 +55,14 @@ class _Continue(Leaving):
 
 @dataclass(slots=True)
 class Budget:
-    """Steps left for one file: constant evaluation always ends."""
+    """Steps left for one file: constant evaluation always ends.
+
+    `depth` counts calls in progress; `inside` are the names that expressions of statements bind.
+    """
 
     steps: int = _MAX_STEPS
     depth: int = 0
+    inside: dict[ast.stmt, set[str]] = field(default_factory=dict)
 
 
 class ConstantInterpreter(Evaluator):
@@ -67,6 +72,7 @@ class ConstantInterpreter(Evaluator):
         super().__init__(source)
         self.environment = environment
         self.budget = budget
+        self.inside: set[str] = set()  # what expressions of the statement at hand have surely bound
 
     # ---------------------------------------------------------------------------------------------------- statements
 
@@ -84,15 +90,34 @@ class ConstantInterpreter(Evaluator):
             try:
                 self.execute(stmt)
             except Unreadable as problem:
-                self._forget(stmt, problem.reason)
+                self.forget(stmt, problem.reason)
 
-    def _forget(self, stmt: ast.stmt, reason: str) -> None:
+    def forget(self, stmt: ast.stmt, reason: str) -> None:
         """What a statement that is not executed may assign or change becomes unknown."""
         self._disturb([stmt])
+        self._share(stmt)
         for name in _bound(stmt):
             self.environment.names[name] = Unknown(name, reason)
+        if any(isinstance(n, ast.ImportFrom) and n.names[0].name == "*" for n in ast.walk(stmt)):
+            self._imported_all(reason)
 
     def execute(self, stmt: ast.stmt) -> None:
+        """Execute a statement; names that expressions in it may or may not have bound are unknown."""
+        outer, self.inside = self.inside, set()
+        try:
+            self._execute(stmt)
+        finally:
+            for name in self._assigned_inside(stmt) - self.inside:
+                self.environment.names[name] = Unknown(name, "it is assigned inside of an expression")
+            self.inside = outer
+
+    def _assigned_inside(self, stmt: ast.stmt) -> set[str]:
+        found = self.budget.inside.get(stmt)
+        if found is None:
+            found = self.budget.inside[stmt] = assigned_inside(stmt)
+        return found
+
+    def _execute(self, stmt: ast.stmt) -> None:
         self.budget.steps -= 1
         if self.budget.steps < 0 and not isinstance(stmt, (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)):
             raise Unreadable("constant evaluation takes too long", stmt)
@@ -102,10 +127,16 @@ class ConstantInterpreter(Evaluator):
                 self.environment.defaults |= {id(d): self.value(d) for d in defaults(stmt).values()}
                 self._share(stmt)
                 names[stmt.name] = Function(stmt, self.environment, tuple(self.value(d) for d in stmt.decorator_list))
+                self._decorated(stmt)
             case ast.ClassDef():
+                self._share(stmt)
+                self._decorated(stmt)
+                self._disturb([*stmt.bases, *stmt.keywords])
                 scope = Environment(self.environment.source, self.environment)
                 ConstantInterpreter(self.source, scope, self.budget).run(stmt.body)
                 names[stmt.name] = Class(stmt, scope)
+            case ast.ImportFrom(module=origin, names=[ast.alias(name="*")]):
+                self._imported_all(f"{origin} may define it")
             case ast.Import() | ast.ImportFrom():
                 names |= imports(stmt)
             case ast.Assign():
@@ -113,6 +144,7 @@ class ConstantInterpreter(Evaluator):
                 for target in stmt.targets:
                     self.bind(target, value)
             case ast.AnnAssign(value=given):
+                self._disturb([stmt.annotation])
                 if given is not None:
                     self.bind(stmt.target, self.value(given))
             case ast.AugAssign(target=ast.Subscript(value=owner) | ast.Attribute(value=owner)):
@@ -142,6 +174,8 @@ class ConstantInterpreter(Evaluator):
                 raise _Break
             case ast.Continue():
                 raise _Continue
+            case ast.Expr(value=ast.NamedExpr() as value):
+                self.value(value)
             case ast.Expr():
                 self._disturb([stmt])
             case ast.Delete(targets=targets):
@@ -209,10 +243,18 @@ class ConstantInterpreter(Evaluator):
     def _try(self, stmt: ast.Try) -> None:
         """A handler that goes on does so after any part of the body; what is imported is taken to be there."""
         before = dict(self.environment.names)
-        self._block([*stmt.body, *stmt.orelse])
+        try:
+            self._block([*stmt.body, *stmt.orelse])
+        except Leaving:
+            self._block(stmt.finalbody)
+            raise
         after = dict(self.environment.names)
         for handler in stmt.handlers:
-            if not isinstance(handler.body[-1], (ast.Raise, ast.Return, ast.Continue, ast.Break)):
+            if isinstance(handler.body[-1], (ast.Return, ast.Continue, ast.Break)):
+                raise Unreadable("it is not known whether the block is left here", stmt)
+            if not isinstance(handler.body[-1], ast.Raise):
+                if handler.name is not None:
+                    self.environment.names[handler.name] = Unknown(handler.name, "it is an exception, if anything")
                 for name in after.keys() & {n for s in stmt.body for n in _bound(s)}:
                     old = before.get(name, Unknown(name))
                     if old is not after[name] and not same(old, after[name]):
@@ -269,9 +311,20 @@ class ConstantInterpreter(Evaluator):
     def evaluate(self, node: ast.expr) -> Value:
         if isinstance(node, ast.NamedExpr):
             value = self.evaluate(node.value)
-            self.environment.names[node.target.id] = Unknown(node.target.id, "it is assigned inside of an expression")
+            self.bind(node.target, value)
+            self.inside.add(node.target.id)
             return value
         return super().evaluate(node)
+
+    def perhaps(self, node: ast.expr, reached: Value, test: bool = False) -> Value:
+        if reached is True:
+            return super().perhaps(node, reached, test)
+        known = set(self.inside)
+        value = super().perhaps(node, reached, test)
+        for name in _bound(node):
+            self.environment.names[name] = Unknown(name, "it is assigned inside of an expression")
+        self.inside = known
+        return value
 
     def lookup(self, node: ast.Name) -> Value:
         try:
@@ -295,8 +348,18 @@ class ConstantInterpreter(Evaluator):
 
     # ------------------------------------------------------------------------------------------------ changes in place
 
-    def _share(self, stmt: ast.FunctionDef) -> None:
-        """The names outside of a function that it may assign are not known, whenever it is called."""
+    def _imported_all(self, reason: str) -> None:
+        """Any name may be another one, but those of modules."""
+        names = self.environment.names
+        names |= {n: Unknown(n, reason) for n, value in names.items() if not isinstance(value, Module)}
+
+    def _decorated(self, stmt: ast.FunctionDef | ast.ClassDef) -> None:
+        """A decorator is called."""
+        for decorator in stmt.decorator_list:
+            self._disturb([ast.copy_location(ast.Call(decorator, [], []), decorator)])
+
+    def _share(self, stmt: ast.stmt) -> None:
+        """The names outside of functions and classes that they may assign are not known, whenever they are called."""
         for node in ast.walk(stmt):
             if isinstance(node, (ast.Global, ast.Nonlocal)):
                 scope: Environment | None = self.environment
@@ -323,7 +386,7 @@ class ConstantInterpreter(Evaluator):
             try:
                 self._mark(self.evaluate(owner))
             except Unreadable:
-                return
+                self._disturb([owner])
 
     def _disturb(self, nodes: Iterable[ast.AST]) -> None:
         """What code that is not executed changes in place is no longer known."""
@@ -371,16 +434,10 @@ def _load(target: ast.expr) -> ast.expr:
 
 def _bound(code: ast.AST) -> set[str]:
     """All names that a piece of code may bind."""
-    found: set[str] = set(bound_names([code])) if isinstance(code, ast.stmt) else set()
+    found = set(bound_names([code]))
     for node in ast.walk(code):
-        match node:
-            case ast.NamedExpr(target=ast.Name(id=name)):
-                found.add(name)
-            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
-                found.add(name)
-            case ast.MatchMapping(rest=str() as name) | ast.ExceptHandler(name=str() as name):
-                found.add(name)
-    match code:
-        case ast.AsyncFunctionDef(name=name):
-            return {name}
+        if isinstance(node, ast.stmt):
+            found |= assigned_inside(node)
+        elif isinstance(node, ast.NamedExpr):
+            found.add(node.target.id)
     return found

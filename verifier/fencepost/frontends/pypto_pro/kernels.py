@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
@@ -35,6 +36,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
+from fencepost.frontends.rebinding import assigned_inside, declared_global, hidden_change
 
 _MAX_CALL_PATH = 4
 _MAX_CASES = 200
@@ -61,8 +63,14 @@ class FoundKernel:
 
 def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environment:
     """The names of a module after its statements have run."""
-    environment = Environment(source)
+    environment = Environment(source, shared=declared_global(tree))
     ConstantInterpreter(source, environment, budget).run(tree.body)
+    reason = hidden_change(tree, PurePath(source.file).stem)
+    if reason is not None:
+        kept = {name: value for name, value in environment.names.items() if isinstance(value, Module)}
+        environment.names = {name: Unknown(name, reason) for name in environment.names} | kept
+        environment.defaults.clear()
+        environment.hidden = True
     return environment
 
 
@@ -145,13 +153,19 @@ def _parameter_values(
             found[name].append(values)
     lines: list[int] = []
     if depth < _MAX_CALL_PATH:
-        for call, caller in _calls(function.name, tree):
+        for call, path in _calls(function.name, tree):
             lines.append(call.lineno)
-            scope = module
-            if caller is not None:
+            if path:
+                *around, caller = path
                 scope = Environment(module.source, module, function=caller)
+                scope.names |= {n: Unknown(n, f"it is a name of {f.name}") for f in around for n in _own_names(f)}
                 scope.names |= _parameter_values(caller, tree, module, budget, depth + 1, [])
-                _run_until(caller, call, scope, budget)
+                _run_until(caller.body, call, scope, budget)
+            elif module.hidden:
+                scope = module
+            else:
+                scope = Environment(module.source, shared=module.shared)
+                _run_until(tree.body, call, scope, budget)
             interpreter = ConstantInterpreter(module.source, scope, budget)
             try:
                 bound = bind_arguments(function, call, interpreter.value)
@@ -185,22 +199,26 @@ def _words(value: Value) -> str:
     return f"DT_{value.name}" if isinstance(value, DType) else arithmetic.describe(value)
 
 
-def _calls(name: str, tree: ast.Module) -> Iterator[tuple[ast.Call, ast.FunctionDef | None]]:
-    """Calls of a function by name, and the function that they stand in."""
-    stack: list[tuple[ast.AST, ast.FunctionDef | None]] = [(tree, None)]
+def _own_names(function: ast.FunctionDef) -> set[str]:
+    """The parameters and variables of a function."""
+    return {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)} | set(bound_names(function.body))
+
+
+def _calls(name: str, tree: ast.Module) -> Iterator[tuple[ast.Call, tuple[ast.FunctionDef, ...]]]:
+    """Calls of a function by name, and the functions around them, outermost first."""
+    stack: list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]] = [(tree, ())]
     while stack:
-        node, inside = stack.pop()
+        node, path = stack.pop()
         if isinstance(node, ast.FunctionDef):
-            inside = node
+            path = (*path, node)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-            yield node, inside
-        stack.extend((child, inside) for child in ast.iter_child_nodes(node))
+            yield node, path
+        stack.extend((child, path) for child in ast.iter_child_nodes(node))
 
 
-def _run_until(function: ast.FunctionDef, call: ast.Call, scope: Environment, budget: Budget) -> None:
-    """Run a host function's statements as far as they lead to `call`; loops give the values of all their trips."""
+def _run_until(body: list[ast.stmt], call: ast.Call, scope: Environment, budget: Budget) -> None:
+    """Run the statements of a scope as far as they lead to `call`; loops give the values of all their trips."""
     interpreter = ConstantInterpreter(scope.source, scope, budget)
-    body = function.body
     while True:
         for stmt in body:
             inside = any(node is call for node in ast.walk(stmt))
@@ -208,14 +226,16 @@ def _run_until(function: ast.FunctionDef, call: ast.Call, scope: Environment, bu
                 try:
                     interpreter.execute(stmt)
                 except Unreadable as problem:
-                    for name in bound_names([stmt]):
-                        scope.names[name] = Unknown(name, problem.reason)
+                    interpreter.forget(stmt, problem.reason)
                 except Leaving:
                     return
                 continue
+            scope.names |= {n: Unknown(n) for n in _inner_names(stmt, call)}
             if isinstance(stmt, ast.For):
                 items = interpreter.value(stmt.iter)
                 cases = tuple(items) if isinstance(items, (tuple, dict)) else ()
+                # what an earlier trip has left
+                scope.names |= {n: Unknown(n) for n in bound_names(stmt.body)}
                 interpreter.bind(stmt.target, one_of(cases[:_MAX_CASES]) if cases else Unknown())
                 body = stmt.body
             elif isinstance(stmt, (ast.With, ast.Try)):
@@ -223,10 +243,34 @@ def _run_until(function: ast.FunctionDef, call: ast.Call, scope: Environment, bu
             elif isinstance(stmt, ast.If):
                 body = stmt.body if any(n is call for s in stmt.body for n in ast.walk(s)) else stmt.orelse
             else:
+                inner = [n for n in ast.iter_child_nodes(stmt) if isinstance(n, (ast.stmt, ast.match_case))]
+                scope.names |= {n: Unknown(n) for n in bound_names(inner)}
                 return
             break
         else:
             return
+
+
+def _inner_names(stmt: ast.stmt, call: ast.Call) -> set[str]:
+    """The names that a statement itself may give another value before it comes to `call`."""
+    found = assigned_inside(stmt)
+    if isinstance(stmt, ast.With):
+        found |= set(bound_names(i.optional_vars for i in stmt.items if i.optional_vars is not None))
+    for node in ast.walk(stmt):
+        match node:
+            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
+                given = bound_names(g.target for g in node.generators)
+            case ast.Lambda():
+                given = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
+            case ast.ClassDef():
+                given = bound_names(node.body)
+            case ast.ExceptHandler(name=str() as name):
+                given = [name]
+            case _:
+                continue
+        if any(n is call for n in ast.walk(node)):
+            found |= set(given)
+    return found
 
 
 def _parametrised(function: ast.FunctionDef, module: Environment, budget: Budget) -> dict[str, Value]:

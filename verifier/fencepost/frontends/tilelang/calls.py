@@ -33,6 +33,7 @@ from fencepost.frontends.tilelang.values import (
     Tensor,
     Vague,
     Value,
+    mentioned,
 )
 from fencepost.spelling import is_name
 
@@ -87,8 +88,9 @@ class Calls(Definitions):
                 reads += [r for r in self._regions(argument, False) if r.tensor.memory != "barrier"]
         if word == "cumsum" and not writes:  # in place
             writes = list(reads[:1])
-        others = _through_pointers(word, reads, writes)
-        op = Op(word, tuple(reads), tuple(writes), self.source.span(call), tile=word not in NO_TILE, others=others)
+        others, names = _through_pointers(word, reads, writes), self._names(call)
+        tile = word not in NO_TILE
+        op = Op(word, tuple(reads), tuple(writes), self.source.span(call), tile=tile, others=others, names=names)
         return self._expanded(op) if word.startswith("reduce") or word == "cumsum" else [op]
 
     def _expanded(self, op: Op) -> list[Node]:
@@ -122,7 +124,7 @@ class Calls(Definitions):
 
     @staticmethod
     def _moved(op: Op, source: Region, target: Region) -> Op:
-        return Op("copy", (source,), (target,), op.span, tile=True, others=op.others)
+        return Op("copy", (source,), (target,), op.span, tile=True, others=op.others, names=op.names)
 
     def _is_fresh(self, call: ast.Call, operand: Operand) -> bool:
         flag = argument_of(call, operand.flag_position, operand.fresh)
@@ -130,6 +132,10 @@ class Calls(Definitions):
             return operand.default
         value = self.evaluator.value(flag)
         return isinstance(value, Plain) and bool(value.value)
+
+    def _names(self, call: ast.Call) -> tuple[str, ...]:
+        """The names in the scalars among the arguments of a call."""
+        return mentioned(self.evaluator.value(argument) for argument in _arguments(call))
 
     def _regions(self, node: ast.expr, copying: bool) -> list[Region]:
         """The elements that an operand names; in a copy, single indices are the corner of a tile."""
@@ -213,8 +219,8 @@ class Calls(Definitions):
         line = self.line(call)
         self.assume(f"{name} on line {line} is taken to touch nothing but its operands")
         spelled = name.rpartition(".")[2]
-        op = spelled if is_name(spelled) else "call"
-        return [Op(op, tuple(reads), tuple(writes), self.source.span(call), others=tuple(others))]
+        op, names = spelled if is_name(spelled) else "call", self._names(call)
+        return [Op(op, tuple(reads), tuple(writes), self.source.span(call), others=tuple(others), names=names)]
 
     def _pointed(self, node: ast.expr) -> tuple[list[Region], str, list[Region]]:
         """An operand, how it is used, and what is read besides; `T.access_ptr(x, "w")` says how."""

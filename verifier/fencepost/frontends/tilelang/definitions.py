@@ -22,6 +22,7 @@ from fencepost.frontends.tilelang.values import (
     Several,
     Tensor,
     Value,
+    mentioned,
 )
 
 _MAX_ITEMS = 64
@@ -110,7 +111,8 @@ class Definitions(State):
                 old = self.scope.get(name)
                 if isinstance(old, Tensor) and old.scalar and not isinstance(value, (Tensor, Several)):
                     number = self.evaluator.as_number(text, value)
-                    return [Op("store", number.loads, (Region(old),), self.source.span(node))]
+                    names = mentioned((number,))
+                    return [Op("store", number.loads, (Region(old),), self.source.span(node), names=names)]
                 return self._bind(node, name, value, text)
             case ast.Tuple(items) | ast.List(items) if isinstance(value, Several) and len(items) == len(value.items):
                 if not any(isinstance(i, ast.Starred) for i in items):

@@ -127,6 +127,7 @@ class _Emitter:
                 use.writes += is_write
         self.shared_outputs = {name for pipe in pipes(nodes) for name in _written_twice(pipe)}
         self.layouts = {name: layout(u.tensor, u.regions) for name, u in self.uses.items() if self._declared(u)}
+        self.variables = {n.var for n in everything if isinstance(n, (Loop, Pipe))}
         self.binds = {n.name for pipe in pipes(nodes) for n in pipe.body if isinstance(n, Let)}
         inside = (n for pipe in pipes(nodes) for n in _all(pipe.body))
         self.changing = {r.tensor.name for n in inside for r, is_write in _regions(n) if is_write} & self.layouts.keys()
@@ -190,7 +191,9 @@ class _Emitter:
                 return []
             return [ir.Unsupported(f"T.{op.name} orders statements by itself", span=op.span)]
         name = f"{_TILE}{op.name}" if op.tile else op.name
-        return [ir.DataOp(name, writes, tuple(reads), _PIPE, at=self._bound((*op.reads, *op.besides)), span=op.span)]
+        numbers = (ir.Name(n) for n in op.names if n in self.variables)
+        at = dict.fromkeys((*self._bound((*op.reads, *op.besides)), *numbers))
+        return [ir.DataOp(name, writes, tuple(reads), _PIPE, at=tuple(at), span=op.span)]
 
     def _besides(self, op: Op) -> tuple[Region, ...]:
         """What an operation reads besides its operands, without what is the same in all pipelined loops."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard
 
 from fencepost import ir
-from fencepost.frontends.tilelang.operations import SAME_VALUE
+from fencepost.frontends.tilelang.operations import SAME_VALUE, SETTLED
 from fencepost.frontends.tilelang.regions import dimension, index_dim
 from fencepost.frontends.tilelang.values import (
     Dim,
@@ -361,7 +361,7 @@ class Evaluator:
             case Opaque(text):
                 return Opaque(f"{text}.{name}")
             case _:
-                return Number(self._fresh(node, True), True)
+                return self._unknown(node, [base])
 
     def _call(self, node: ast.Call) -> Value:
         word = self.called(node.func)
@@ -370,8 +370,9 @@ class Evaluator:
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if word is None and isinstance(node.func, ast.Attribute):
             arguments.append(node.func.value)
+        settled = self.called(node.func) is None or word in SETTLED
         if word is None or not node.args:
-            return self._unknown(node, arguments)
+            return self._unknown(node, arguments, settled)
         match word:
             case "min" | "max" if len(node.args) > 1:
                 numbers = [self.number(a) for a in node.args]
@@ -399,7 +400,7 @@ class Evaluator:
             case _ if word in SAME_VALUE:
                 return self.number(node.args[-1] if word not in ("cast", "Cast") else node.args[0])
             case _:
-                return self._unknown(node, arguments)
+                return self._unknown(node, arguments, settled)
 
     def _declared(self, node: ast.Call) -> Value:
         """`T.const("M, N")`: integers that the caller chooses."""
@@ -426,10 +427,10 @@ class Evaluator:
             expr = self._fresh(node, static, bool(loads))
         return Number(expr, static, loads)
 
-    def _unknown(self, node: ast.expr, parts: list[ast.expr]) -> Number:
-        """A value that is not computed; it still reads what its parts read."""
+    def _unknown(self, node: ast.expr, parts: list[ast.expr], settled: bool = True) -> Number:
+        """A value that is not computed; it still reads what its parts read.  `settled`: it depends on nothing else."""
         loads: dict[Region, None] = {}
-        static = True
+        static = settled
         for part in parts:
             match self.value(part):
                 case Tensor() as tensor:
@@ -441,6 +442,23 @@ class Evaluator:
                     static = static and _is_static(value)
         static = static and not loads
         return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
+
+    def anything(self, node: ast.AST, name: str, loads: Iterable[Region] = (), noted: bool = False) -> Number:
+        """What is not known, goes by a name after the statement `node`, and may be another in each round of a loop.
+
+        `noted`: the reader is told of it in other words.
+        """
+        found = tuple(dict.fromkeys(loads))
+        if found:
+            return Number(self._somewhere(), False, found)
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        spelled = f"{name}_after_{line}_{column}"
+        if not noted:
+            self.unknowns[spelled] = line
+        if self.variables:
+            return Number(ir.Call(spelled, tuple(map(ir.Name, self.variables))), False)
+        self.symbols[spelled] = None
+        return Number(ir.Name(spelled), False)
 
     def _fresh(self, node: ast.AST, static: bool, loaded: bool = False) -> ir.Expr:
         line = getattr(node, "lineno", 0)

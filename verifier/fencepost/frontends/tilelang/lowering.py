@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from fencepost import ir
+from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
 from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.merge import merged
-from fencepost.frontends.tilelang.regions import Extents
+from fencepost.frontends.tilelang.operations import BLOCKS, LAUNCHES, THREADS
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
     Branch,
@@ -32,10 +33,12 @@ from fencepost.frontends.tilelang.values import (
     Several,
     Tensor,
     Value,
+    names_of,
 )
 
 _MAX_NESTING = 60
 _MAX_UNROLLED = 64
+_ONE = ir.Int(1)
 
 
 @dataclass(slots=True)
@@ -75,11 +78,15 @@ class Lowering(PipelineNotes):
 
     def _statement(self, node: ast.stmt) -> list[Node]:
         match node:
-            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Import() | ast.ImportFrom() | ast.Global():
+            case ast.Expr(ast.Constant()) | ast.Pass() | ast.Global():
+                return []
+            case ast.Import() | ast.ImportFrom() | ast.Delete() | ast.ClassDef():
+                for name in bound_names([node]):
+                    self.scope[name] = Opaque(name)
                 return []
             case ast.Return(value):
                 return self._return(node, value)
-            case ast.Nonlocal() | ast.Delete() | ast.ClassDef():
+            case ast.Nonlocal():
                 return []
             case ast.Expr(ast.Call() as call) if any(self.hidden(a) for a in (*call.args, *call.keywords)):
                 return [self.gap(node, f"what is done inside `{ast.unparse(call)[:60]}`")]
@@ -90,6 +97,8 @@ class Lowering(PipelineNotes):
                 return [self.gap(node, f"what is done inside `{ast.unparse(node)[:60]}`")] if acts else []
             case ast.If(head) | ast.For(iter=head) | ast.While(head) if self.hidden(head):
                 return [self.gap(head, f"what is done inside `{ast.unparse(head)[:60]}`")]
+            case ast.With(items) if any(self.hidden(i) for i in items):
+                return [self.gap(node, f"what is done inside `with {ast.unparse(items[0])[:60]}`")]
             case ast.Assign(targets=written) if any(map(self.hidden, written)):
                 return [self.gap(node, f"what is done inside `{ast.unparse(node)[:60]}`")]
             case ast.AnnAssign(target=target) | ast.AugAssign(target=target) if self.hidden(target):
@@ -107,7 +116,7 @@ class Lowering(PipelineNotes):
             case ast.With(items, body):
                 return self._with(node, items, body)
             case ast.While(test, body, orelse):
-                loop = self._repeated(node, f"`while {ast.unparse(test)}`", "_", body, [test])
+                loop = self._repeated(node, f"`while {ast.unparse(test)}`", ["_"], body, [test])
                 return [loop, *self.body(orelse)]
             case ast.FunctionDef():
                 macro = any(self.word(d.func if isinstance(d, ast.Call) else d) == "macro" for d in node.decorator_list)
@@ -146,33 +155,83 @@ class Lowering(PipelineNotes):
         one = self.left
         second = self._inner(orelse)
         if condition.static:
-            self._meet(one, self.left)
+            self._meet(node, one, self.left)
         if condition.static and self.in_pipeline and (len(first) != 1 or len(second) > 1):
             text = ast.unparse(test)
             self.assume(f"`if {text}` on line {span.line} is taken as one statement, whatever {text} is")
         return [Branch(((condition, first),), second, span)]
 
-    def _meet(self, one: dict[str, Value], other: dict[str, Value]) -> None:
-        """Which buffers names stand for after a choice that the compiler makes."""
+    def _meet(self, node: ast.AST, one: dict[str, Value], other: dict[str, Value]) -> None:
+        """What names stand for after a choice that the program does not make itself, or of which no more is known."""
         for name in dict.fromkeys((*one, *other)):
             values = tuple(dict.fromkeys(s[name] for s in (one, other) if name in s))
             if all(isinstance(v, (Tensor, Either)) for v in values):
                 self.scope[name] = values[0] if len(values) == 1 else Either(values)
-            elif name in self.scope and any(v != self.scope[name] for v in values):
-                del self.scope[name]
+            elif any(v != self.scope.get(name) for v in values):
+                self.scope[name] = self.evaluator.anything(node, name, [load for v in values for load in touched(v)])
 
     def _with(self, node: ast.With, items: list[ast.withitem], body: list[ast.stmt]) -> list[Node]:
-        words = [self.word(i.context_expr.func) for i in items if isinstance(i.context_expr, ast.Call)]
-        for item in items:
+        calls = [i.context_expr for i in items if isinstance(i.context_expr, ast.Call)]
+        words = [self.word(c.func) for c in calls]
+        if len(calls) < len(items) or not BLOCKS.issuperset(words):
+            return self._conditional_with(node, items, body)
+        for item, word in zip(items, words, strict=True):
+            if item.optional_vars is not None and word not in LAUNCHES:
+                return [self.gap(node, f"what `with {ast.unparse(item)[:60]}` gives")]
             if item.optional_vars is not None:
                 self._indices(item.optional_vars)
-        entered = [load for i in items for load in touched(self.evaluator.value(i.context_expr))]
+        entered = [load for call in calls for load in touched(self.evaluator.value(call))]
         test = [Op("test", (), (), self.source.span(node), others=tuple(entered))] if entered else []
-        if "Kernel" in words or not self.in_pipeline:
+        if LAUNCHES.intersection(words) or not self.in_pipeline:
             return [*test, *self.body(body)]
         inner = (*test, *self._inner(body))
         self.scope.update(self.left)  # names of a `with` block live on
         return [inner[0]] if len(inner) == 1 else [Branch(((None, inner),), (), self.source.span(node))]
+
+    def _conditional_with(self, node: ast.With, items: list[ast.withitem], body: list[ast.stmt]) -> list[Node]:
+        """A `with` whose body need not run once each time; `with a, b` is `with a: with b`."""
+        if len(items) > 1:
+            within = ast.copy_location(ast.With(items[1:], body), node)
+            return self._with(node, items[:1], [within])
+        (item,) = items
+        call, name = item.context_expr, f"`with {ast.unparse(item.context_expr)[:60]}`"
+        word = self.word(call.func) if isinstance(call, ast.Call) else None
+        arguments = call.args if isinstance(call, ast.Call) and not call.keywords else []
+        single = len(arguments) == 1 and item.optional_vars is None and not isinstance(arguments[0], ast.Starred)
+        if word == "While" and single:
+            return [self._repeated(node, name, ["_"], body, arguments)]
+        if word in THREADS and item.optional_vars is None:
+            self.assume(f"{name} on line {self.line(node)} runs its body or not, whichever may be")
+            condition = self.evaluator.anything(node, "threads", touched(self.evaluator.value(call)), noted=True)
+            return [Branch(((condition, self._arm(node, body)),), (), self.source.span(node))]
+        arms = self._arms(body) if word == "If" and single else None
+        if arms is None:
+            return [self.gap(node, f"when the body of {name} runs")]
+        condition = self.evaluator.as_number(arguments[0], self.evaluator.truth(arguments[0]))
+        first, second = (self._arm(node, arm) for arm in arms)
+        return [Branch(((condition, first),), second, self.source.span(node))]
+
+    def _arms(self, body: list[ast.stmt]) -> tuple[list[ast.stmt], list[ast.stmt]] | None:
+        """The bodies of `T.Then` and `T.Else`; None if something else is there, too."""
+        found: dict[str | None, list[ast.stmt]] = {}
+        for inner in body:
+            match inner:
+                case ast.With([ast.withitem(ast.Call(func, [], []), None), *others], statements):
+                    word = self.word(func)
+                    if word in found or word not in ("Then", "Else") or "Else" in found:
+                        return None
+                    within = ast.copy_location(ast.With(others, statements), inner)
+                    found[word] = [within] if others else statements
+                case _:
+                    return None
+        return found.get("Then", []), found.get("Else", [])
+
+    def _arm(self, node: ast.AST, body: list[ast.stmt]) -> tuple[Node, ...]:
+        """A part that may not run; it is traced in any case, or its names end with it."""
+        nodes, before = self._inner(body), dict(self.scope)
+        self.scope.update(self.left)
+        self._meet(node, before, self.left)
+        return nodes
 
     def _indices(self, target: ast.expr) -> None:
         """Names of block and thread numbers: the same for the whole kernel, but not known when it is compiled."""
@@ -235,6 +294,7 @@ class Lowering(PipelineNotes):
             return [self.gap(node, f"the bounds of `{ast.unparse(call)[:60]}`")]
         bounds = self._bounds(call)
         start, stop, step = (n.expr for n in bounds)
+        sure = _runs(start, stop, step)
         if word == "range" and isinstance(start, ir.Int) and isinstance(stop, ir.Int) and isinstance(step, ir.Int):
             values = range(start.value, stop.value, step.value or 1)
             if len(values) <= _MAX_UNROLLED:  # Python's own loop: the compiler sees its rounds one after another
@@ -246,7 +306,6 @@ class Lowering(PipelineNotes):
         if not isinstance(step, ir.Int) or step.value == 0:
             return [self.gap(node, "a loop whose step is not constant")]
         name = names[0] if names else "_"
-        sure = all(n.static for n in bounds)
         return [self._loop(node, name, node.body, (start, stop, step), sure, _loads(bounds))]
 
     def _loop(
@@ -257,41 +316,42 @@ class Lowering(PipelineNotes):
         bounds: tuple[ir.Expr, ir.Expr, ir.Expr],
         sure: bool,
         loads: tuple[Region, ...],
+        unknown: Iterable[str] = (),
     ) -> Loop:
+        """`unknown` are names that stand for something else in each round."""
         var = self.fresh_name(name.strip("_") or "i")
         outer, variables = self.evaluator.scope, self.evaluator.variables
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
+        self.scope.update((other, self.evaluator.anything(node, other, loads)) for other in unknown)
         nodes = self._inner(body)
         self.evaluator.scope, self.evaluator.variables = outer, variables
         return Loop(var, *bounds, nodes, self.source.span(node), sure, loads)
 
     def _some_loop(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
         """A loop of a kind that is not known: it runs any number of times."""
-        loads = touched(self.evaluator.value(call))
-        for name in names:
-            number = self.evaluator.as_number(ast.copy_location(ast.Name(name), node), Opaque())
-            self.scope[name] = replace(number, static=False, loads=tuple(loads))
         what = f"the loop over {ast.unparse(call.func)}"
-        return self._repeated(node, what, names[0] if names else "_", node.body, [call])
+        return self._repeated(node, what, names or ["_"], node.body, [call])
 
-    def _repeated(self, node: ast.stmt, what: str, name: str, body: list[ast.stmt], heads: list[ast.expr]) -> Node:
-        """A loop that runs any number of times; `heads` are evaluated before each round."""
+    def _repeated(
+        self, node: ast.stmt, what: str, names: list[str], body: list[ast.stmt], heads: list[ast.expr]
+    ) -> Node:
+        """A loop that runs any number of times; `heads` are evaluated before each round, and give values to `names`."""
         before = [load for head in heads for load in touched(self.evaluator.value(head))]
         self.assume(f"{what} on line {self.line(node)} runs any number of times")
-        for inner in (n for s in body for n in ast.walk(s)):
-            if not isinstance(inner, ast.Name) or not isinstance(inner.ctx, ast.Store):
-                continue
-            if isinstance(self.scope.get(inner.id), (Plain, Number, Several)):
-                del self.scope[inner.id]
-        count = self.evaluator.as_number(ast.copy_location(ast.Constant(None), node), Opaque()).expr
+        stored = (n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
+        changed = [n for n in stored if isinstance(self.scope.get(n), (Plain, Number, Several))]
+        for name in dict.fromkeys((*names, *changed)):
+            self.scope[name] = self.evaluator.anything(node, name, before)
+        count = self.evaluator.anything(node, "rounds").expr
         after = [load for head in heads for load in touched(self.evaluator.value(head))]
         loads = tuple(dict.fromkeys((*before, *after)))
-        return self._loop(node, name, body, (ir.Int(0), count, ir.Int(1)), False, loads)
+        unknown = dict.fromkeys((*names[1:], *changed))
+        return self._loop(node, names[0], body, (ir.Int(0), count, ir.Int(1)), False, loads, unknown)
 
     def _parallel(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
         """A nest of parallel loops is one operation on everything that its elements touch."""
-        extents: Extents = {}
+        extents: dict[str, tuple[ir.Expr, ir.Expr]] = {}
         numbers = [self.evaluator.number(a) for a in call.args if not isinstance(a, ast.Starred)]
         sizes = [n.expr for n in numbers]
         outer, variables = self.evaluator.scope, self.evaluator.variables
@@ -306,8 +366,10 @@ class Lowering(PipelineNotes):
         nodes = self._maybe(node.body)
         self.in_pipeline = in_pipeline
         self.evaluator.scope, self.evaluator.variables = outer, variables
-        sure = all(n.static for n in numbers) and len(numbers) == len(call.args)
-        return merged(nodes, extents, self.source.span(node), sure, _loads(numbers))
+        doubts = frozenset(var for var, (start, stop) in extents.items() if not _runs(start, stop))
+        known = len(numbers) == len(call.args) == len(names)
+        of_sizes = names_of(sizes)
+        return merged(nodes, extents, self.source.span(node), doubts if known else None, _loads(numbers), of_sizes)
 
     # ------------------------------------------------------------------------------------------------ pipelines
 
@@ -350,7 +412,7 @@ class Lowering(PipelineNotes):
         body = tuple(self._maybe(node.body))
         self.evaluator.scope, self.evaluator.variables, self.in_pipeline = outer, variables, in_pipeline
         start, stop = bounds
-        sure = start.static and stop.static
+        sure = _runs(start.expr, stop.expr)
         span, loads = self.source.span(node), _loads(bounds)
         return Pipe(var, start.expr, stop.expr, body, span, notes, tuple(problems), sure, raw, loads)
 
@@ -358,6 +420,13 @@ class Lowering(PipelineNotes):
 def _targets(target: ast.expr) -> list[str]:
     names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return [n.id for n in names if isinstance(n, ast.Name)]
+
+
+def _runs(start: ir.Expr, stop: ir.Expr, step: ir.Expr = _ONE) -> bool:
+    """Whether a loop runs at least once, whatever the caller chooses."""
+    if not isinstance(start, ir.Int) or not isinstance(stop, ir.Int) or not isinstance(step, ir.Int):
+        return False
+    return start.value < stop.value if step.value > 0 else step.value < 0 and start.value > stop.value
 
 
 def _loads(numbers: Iterable[Number]) -> tuple[Region, ...]:

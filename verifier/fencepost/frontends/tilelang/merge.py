@@ -10,24 +10,33 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir
-from fencepost.frontends.tilelang.regions import Extents, spread
-from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Vague
+from fencepost.frontends.tilelang.regions import Extents, filled, spread
+from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Vague, names_of
+
+_Doubts = frozenset[str] | None
+"""The loop variables that may take no value at all; None if something else decides whether an operation runs."""
 
 
 def merged(
-    nodes: Iterable[Node], extents: Extents, span: ir.Span, sure: bool = True, loads: tuple[Region, ...] = ()
+    nodes: Iterable[Node],
+    extents: Extents,
+    span: ir.Span,
+    doubts: _Doubts = frozenset(),
+    loads: tuple[Region, ...] = (),
+    names: tuple[str, ...] = (),
 ) -> Node:
     """One operation that does everything that `nodes` do, for all values of the parallel variables.
 
-    `sure`: each variable takes some value.  `loads` are read before.
+    `doubts` are the variables that may take no value, None if it is not known whether the nodes run.  `loads` are read
+    before, and `names` are those in the bounds of the parallel variables.
     """
-    work: list[tuple[Node, bool, Extents]] = [(n, sure, extents) for n in nodes]
-    effects = _Effects(others=list(loads))
+    work: list[tuple[Node, _Doubts, Extents]] = [(n, doubts, extents) for n in nodes]
+    effects = _Effects(others=list(loads), names_read=dict.fromkeys(names))
     while work:
-        node, surely, ranges = work.pop(0)
+        node, unsure, ranges = work.pop(0)
         match node:
             case Op():
-                effects.operation(node, surely, ranges)
+                effects.operation(node, unsure, ranges)
             case Let(name, value):
                 effects.read(value.loads, ranges)
                 effects.lets.add(name)
@@ -36,13 +45,16 @@ def merged(
                 effects.conditional = effects.conditional or bool(conditions)
                 for condition in conditions:
                     effects.read(condition.loads, ranges)
+                effects.mention(names_of(c.expr for c in conditions))
                 inner = [n for _, body in arms for n in body] + list(orelse)
-                work = [(n, surely and not conditions, ranges) for n in inner] + work
+                work = [(n, None if conditions else unsure, ranges) for n in inner] + work
             case Loop() | Pipe():
                 effects.read(node.loads, ranges)
+                effects.mention(names_of((node.start, node.stop, None if isinstance(node, Pipe) else node.step)))
                 whole = isinstance(node, Pipe) or node.step == ir.Int(1)
                 inside = {**ranges, node.var: (node.start, node.stop) if whole else None}
-                work = [(n, surely and node.sure, inside) for n in node.body] + work
+                below = unsure if node.sure or unsure is None else unsure | {node.var}
+                work = [(n, below, inside) for n in node.body] + work
             case Gap():
                 return node
     return effects.result(span)
@@ -60,17 +72,26 @@ class _Effects:
     barrier: bool = False
     conditional: bool = False
     tile: bool = False
+    names_read: dict[str, None] = field(default_factory=dict)
 
-    def operation(self, op: Op, surely: bool, ranges: Extents) -> None:
+    def operation(self, op: Op, doubts: _Doubts, ranges: Extents) -> None:
+        """`doubts`: the variables that may take no value, as in `merged`."""
         self.names.add(op.name)
+        self.mention(op.names)
         self.barrier = self.barrier or op.barrier
         self.conditional = self.conditional or op.conditional
         self.tile = self.tile or op.tile
         self.reads += self._exposed(op.reads, ranges)
         self.read(op.others, ranges)
-        targets = [(spread(region, ranges), self._places(region.at, ranges)) for region in op.writes]
-        for wide, at in targets:
+        targets = [(region, spread(region, ranges), self._places(region.at, ranges)) for region in op.writes]
+        for region, wide, at in targets:
+            # no round of a loop over all entries of a dimension: then it has no entries
+            surely = doubts is not None and (not doubts or doubts <= filled(region, ranges))
             self.writes.append(replace(wide, at=at) if surely else Region(wide.tensor, (Vague(),), at))
+
+    def mention(self, names: Iterable[str]) -> None:
+        """Depend on scalars that hold these names."""
+        self.names_read |= dict.fromkeys(names)
 
     def read(self, regions: Iterable[Region], ranges: Extents) -> None:
         """Read something that is no operand."""
@@ -98,6 +119,7 @@ class _Effects:
             self.conditional,
             self.tile,
             self._kept(self.others),
+            tuple(self.names_read),
         )
 
     def _kept(self, regions: Iterable[Region]) -> tuple[Region, ...]:

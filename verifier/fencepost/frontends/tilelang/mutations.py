@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from fencepost.frontends.rebinding import CHANGERS, CHANGING
+
 _CHANGING = frozenset(
     {"append", "extend", "insert", "pop", "remove", "reverse", "sort", "clear", "__setitem__", "__delitem__"}
 )
@@ -29,8 +31,12 @@ def mutated(module: ast.Module) -> frozenset[str]:
         match node:
             case ast.Subscript(base, _, ast.Store() | ast.Del()):
                 changed |= set(_names(base))
+            case ast.Call(ast.Attribute(ast.Name(base), member), [first, *_]) if base in CHANGERS or member in CHANGING:
+                changed |= {base, *_names(first)}
             case ast.Call(ast.Attribute(base, member)) if member in _CHANGING:
                 changed |= set(_names(base))
+            case ast.Call(ast.Name(member), [first, *_]) if member in CHANGING:
+                changed |= set(_names(first))
             case ast.AugAssign(ast.Name(name), ast.Add() | ast.Mult(), ast.List() | ast.ListComp()):
                 changed.add(name)
             case ast.Assign(targets, value):

@@ -96,11 +96,20 @@ SILENT = frozenset(
         "annotate_layout", "annotate_safe_value", "annotate_l2_hit_ratio", "annotate_producer_reg_dealloc",
         "annotate_consumer_reg_alloc", "annotate_restrict_buffers", "annotate_min_blocks_per_sm", "use_swizzle",
         "set_max_nreg", "inc_max_nreg", "dec_max_nreg", "no_set_max_nreg", "disable_warp_group_reg_alloc",
-        "import_source", "func_attr", "reads", "writes", "block_attr", "sblock_attr", "attr", "where",
+        "import_source", "func_attr", "reads", "writes", "block_attr", "sblock_attr", "attr",
         "deallocate_tmem", "create_tma_descriptor", "annotate_ws_schedule", "cluster_rank", "reserve_smem",
     }
 )  # fmt: skip
 """Calls that are no statements of the program."""
+
+LAUNCHES = frozenset({"Kernel", "ClusterKernel", "launch_thread"})
+"""What runs the body of a `with` once and gives block or thread numbers."""
+
+BLOCKS = LAUNCHES | {"block", "sblock", "attr", "Assert", "ws_op"}
+"""What runs the body of a `with` once."""
+
+THREADS = frozenset({"ws", "WarpSpecialize"})
+"""What runs the body of a `with` on some of the threads."""
 
 NO_TILE = frozenset({"print", "device_assert", "device_print", "assume", "reducer_update"})
 """Operations that are not on tiles."""
@@ -147,3 +156,15 @@ SAME_VALUE = frozenset(
     }
 )  # fmt: skip
 """Calls that return their last argument as an integer."""
+
+SETTLED = SAME_VALUE | frozenset(
+    {
+        "infinity", "min_value", "max_value", "reinterpret", "sizeof", "float", "float16", "float32", "float64",
+        "bfloat16", "abs", "ceil", "exp", "exp2", "exp10", "floor", "log", "log2", "log10", "pow", "round", "rsqrt",
+        "sigmoid", "sqrt", "tanh", "trunc", "align_up", "cdiv", "min", "max", "ceildiv", "clamp", "shift_left",
+        "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "truncdiv", "truncmod", "indexdiv",
+        "indexmod", "floordiv", "floormod", "if_then_else", "Select", "const", "dynamic", "symbolic",
+        "thread_binding", "get_thread_binding", "get_thread_bindings", "get_block_binding", "get_block_bindings",
+    }
+)  # fmt: skip
+"""Calls whose value depends on their arguments alone, within one thread; others may give another one each time."""

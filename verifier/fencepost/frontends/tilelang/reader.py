@@ -9,10 +9,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from fencepost import ir
 from fencepost.findings import InputError
+from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.rebinding import assigned_inside, declared_global, hidden_change
 from fencepost.frontends.result import ReadResult
 from fencepost.frontends.tilelang.emit import kernel, pipes
 from fencepost.frontends.tilelang.expressions import Evaluator
@@ -50,6 +53,7 @@ class _Reader:
         self.source, self.module = source, module
         self.language = _language(module)
         self.mutated = mutated(module)
+        self.hidden: str | None = None  # what may change any name of the module
 
     def result(self) -> ReadResult:
         kernels: list[ir.Kernel] = []
@@ -99,9 +103,11 @@ class _Reader:
         unknowns: dict[str, int] = {}
         evaluator = Evaluator(self._globals(symbols, unknowns), self.language, symbols, unknowns, mutated=self.mutated)
         lowering = Lowering(self.source, evaluator)
+        _forget_changed(self.module.body, found.node, lowering)
         for function in found.around:
             self._enter(function, lowering)
             _collect(function.body, lowering)
+            _forget_changed(function.body, found.node, lowering)
             for node in ast.walk(function):
                 if isinstance(node, ast.Nonlocal):
                     for name in node.names:
@@ -131,10 +137,11 @@ class _Reader:
     def _globals(self, symbols: dict[str, None], unknowns: dict[str, int]) -> dict[str, Value]:
         lowering = Lowering(self.source, Evaluator({}, self.language, symbols, unknowns, mutated=self.mutated))
         _collect(self.module.body, lowering)
-        for node in ast.walk(self.module):
-            if isinstance(node, ast.Global):
-                for name in node.names:
-                    lowering.scope.pop(name, None)
+        for name in declared_global(self.module):
+            lowering.scope.pop(name, None)
+        self.hidden = hidden_change(self.module, PurePath(self.source.file).stem)
+        if self.hidden is not None:
+            lowering.scope.clear()
         return lowering.evaluator.scope
 
     def _enter(self, function: ast.FunctionDef, lowering: Lowering) -> None:
@@ -184,40 +191,59 @@ def _language(module: ast.Module) -> frozenset[str]:
 def _collect(statements: list[ast.stmt], lowering: Lowering) -> None:
     """What the names of a module or of a factory mean: constants, functions; both branches of an open choice."""
     for node in statements:
-        match node:
-            case ast.FunctionDef():
-                decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
-                macro = any(_last(d) == "macro" for d in decorators)
-                lowering.scope[node.name] = Function(node, lowering.scope, macro)
-            case ast.Assign(targets, value):
-                for target in targets:
-                    _define(target, lowering.evaluator.value(value), lowering)
-            case ast.AnnAssign(ast.Name(name), _, value) if value is not None:
-                lowering.scope[name] = lowering.evaluator.value(value)
-            case ast.AugAssign(ast.Name(name), op, value):
-                whole = ast.copy_location(ast.BinOp(ast.Name(name), op, value), node)
-                lowering.scope[name] = lowering.evaluator.value(whole)
-            case ast.If(test, body, orelse):
-                _either(test, body, orelse, lowering)
-            case ast.With(_, body):
-                _collect(body, lowering)
-                _forget([i.optional_vars for i in node.items if i.optional_vars is not None], lowering)
-            case ast.For(_, _, body, orelse) | ast.While(_, body, orelse):
-                _forget([node], lowering)
-                _collect(body, lowering)
-                _collect(orelse, lowering)
-                _forget([node], lowering)
-            case ast.Try(body, handlers, orelse, finalbody):
-                _collect([*body, *orelse], lowering)
-                _forget(handlers, lowering)
-                _collect(finalbody, lowering)
-            case ast.Import(aliases) | ast.ImportFrom(_, aliases):
-                for alias in aliases:
-                    lowering.scope.pop(alias.asname or alias.name.partition(".")[0], None)
-            case ast.ClassDef(name):
-                lowering.scope.pop(name, None)
-            case _:
-                _forget([node], lowering)
+        _collect_one(node, lowering)
+        for name in assigned_inside(node):
+            lowering.scope.pop(name, None)
+
+
+def _collect_one(node: ast.stmt, lowering: Lowering) -> None:
+    match node:
+        case ast.FunctionDef():
+            decorators = [d.func if isinstance(d, ast.Call) else d for d in node.decorator_list]
+            macro = any(_last(d) == "macro" for d in decorators)
+            lowering.scope[node.name] = Function(node, lowering.scope, macro)
+        case ast.Assign(targets, value):
+            for target in targets:
+                _define(target, lowering.evaluator.value(value), lowering)
+        case ast.AnnAssign(ast.Name(name), _, value) if value is not None:
+            lowering.scope[name] = lowering.evaluator.value(value)
+        case ast.AugAssign(ast.Name(name), op, value):
+            whole = ast.copy_location(ast.BinOp(ast.Name(name), op, value), node)
+            lowering.scope[name] = lowering.evaluator.value(whole)
+        case ast.If(test, body, orelse):
+            _either(test, body, orelse, lowering)
+        case ast.With(_, body):
+            _collect(body, lowering)
+            _forget([i.optional_vars for i in node.items if i.optional_vars is not None], lowering)
+        case ast.For(_, _, body, orelse) | ast.While(_, body, orelse):
+            _forget([node], lowering)
+            _collect(body, lowering)
+            _collect(orelse, lowering)
+            _forget([node], lowering)
+        case ast.Try(body, handlers, orelse, finalbody):
+            _collect([*body, *orelse], lowering)
+            _forget(handlers, lowering, functions=True)
+            _collect(finalbody, lowering)
+        case ast.ImportFrom(names=[ast.alias("*")]):
+            lowering.scope.clear()
+        case ast.Import(aliases) | ast.ImportFrom(_, aliases):
+            for alias in aliases:
+                lowering.scope.pop(alias.asname or alias.name.partition(".")[0], None)
+        case ast.ClassDef(name):
+            lowering.scope.pop(name, None)
+        case _:
+            _forget([node], lowering)
+
+
+def _forget_changed(statements: list[ast.stmt], kernel: ast.FunctionDef, lowering: Lowering) -> None:
+    """What a name means that is bound again behind a kernel depends on when the kernel is traced: it is not known."""
+    place = next((n for n, s in enumerate(statements) if any(i is kernel for i in ast.walk(s))), len(statements))
+    before = set(bound_names(statements[: place + 1]))
+    for name in before.intersection(bound_names(statements[place + 1 :])):
+        lowering.scope.pop(name, None)
+    if any(isinstance(n, ast.alias) and n.name == "*" for s in statements[place + 1 :] for n in ast.walk(s)):
+        for name in before:
+            lowering.scope.pop(name, None)
 
 
 def _define(target: ast.expr, value: Value, lowering: Lowering) -> None:
@@ -232,18 +258,24 @@ def _define(target: ast.expr, value: Value, lowering: Lowering) -> None:
                     _define(item, known, lowering)
 
 
-def _forget(nodes: Sequence[ast.AST], lowering: Lowering) -> None:
-    """What some text may bind has no known value afterwards; functions stay."""
+def _forget(nodes: Sequence[ast.AST], lowering: Lowering, functions: bool = False) -> None:
+    """What some text may bind has no known value afterwards; functions stay, unless `functions`."""
     stack = list(nodes)
     while stack:
         node = stack.pop()
         match node:
-            case ast.Name(name, ast.Store() | ast.Del()):
+            case ast.Name(name, ast.Store() | ast.Del()) | ast.ClassDef(name):
                 lowering.scope.pop(name, None)
-            case ast.FunctionDef() | ast.ClassDef() | ast.Lambda():
-                pass
-            case _:
-                stack += ast.iter_child_nodes(node)
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                lowering.scope.pop(name, None)
+            case ast.MatchMapping(rest=str() as name) | ast.ExceptHandler(name=str() as name):
+                lowering.scope.pop(name, None)
+            case ast.alias(name, other):
+                lowering.scope.pop((other or name).partition(".")[0], None)
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) if functions:
+                lowering.scope.pop(name, None)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            stack += ast.iter_child_nodes(node)
 
 
 def _either(test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt], lowering: Lowering) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from fencepost import ir
@@ -31,7 +31,7 @@ def index_dim(index: ir.Expr | None, size: ir.Expr | None) -> Dim:
     return Place(index)
 
 
-Extents = dict[str, tuple[ir.Expr, ir.Expr] | None]
+Extents = Mapping[str, tuple[ir.Expr, ir.Expr] | None]
 """Loop variables and their ranges: (start, stop); None where they leave some numbers out."""
 
 
@@ -60,6 +60,18 @@ def spread(region: Region, extents: Extents) -> Region:
         found = dimension(*extent, size)
         dims.append(Vague() if isinstance(found, Place) else found)
     return replace(region, dims=tuple(dims), at=at)
+
+
+def filled(region: Region, extents: Extents) -> set[str]:
+    """The variables that run over all entries of some dimension of a region, one entry at a time."""
+    shape: Sequence[ir.Expr | None] = region.tensor.shape or ()
+    found: set[str] = set()
+    for dim, size in zip(region.dims or (), shape, strict=False):
+        if isinstance(dim, Place) and dim.stop is None and isinstance(dim.start, ir.Name):
+            extent = extents.get(dim.start.id)
+            if extent is not None and extent[0] == ir.Int(0) and extent[1] == size:
+                found.add(dim.start.id)
+    return found
 
 
 def _mentioned(dim: Dim) -> set[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.tilelang.expressions import Evaluator
 from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
-from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Value
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Value, mentioned
 
 _LOOKING = frozenset(
     {"len", "isinstance", "type", "str", "repr", "id", "getattr", "hasattr", "print", "tuple", "list", "dict"}
@@ -131,8 +131,9 @@ class State(ABC):
 
     def operation(self, node: ast.AST, name: str, values: tuple[ast.expr, ...], writes: tuple[Region, ...]) -> Op:
         """An operation that computes from some values."""
-        found = (load for v in values for load in self.evaluator.number(v).loads)
-        return Op(name, tuple(dict.fromkeys(found)), writes, self.source.span(node))
+        numbers = [self.evaluator.number(v) for v in values]
+        found = dict.fromkeys(load for n in numbers for load in n.loads)
+        return Op(name, tuple(found), writes, self.source.span(node), names=mentioned(numbers))
 
 
 def argument_of(call: ast.Call, position: int | None, keyword: str | None) -> ast.expr | None:

@@ -136,6 +136,34 @@ def deep(regions: Iterable[Region]) -> tuple[Region, ...]:
     return tuple(found)
 
 
+def mentioned(values: Iterable[Value]) -> tuple[str, ...]:
+    """The names in the scalars that some values are or hold."""
+    found: dict[str, None] = {}
+    stack = list(values)[::-1]
+    while stack:
+        match stack.pop():
+            case Number(expr):
+                found |= dict.fromkeys(names_of((expr,)))
+            case Several(items) | Either(items):
+                stack += items[::-1]
+    return tuple(found)
+
+
+def names_of(exprs: Iterable[ir.Expr | None]) -> tuple[str, ...]:
+    """The names in some expressions, without those of values that are read from somewhere: what is read says more."""
+    found: dict[str, None] = {}
+    stack: list[ir.Node] = list(filter(None, exprs))[::-1]
+    while stack:
+        match stack.pop():
+            case ir.Name(name):
+                found[name] = None
+            case ir.Call("somewhere"):
+                pass
+            case node:
+                stack += ir.children(node)[::-1]
+    return tuple(found)
+
+
 Value: TypeAlias = Tensor | Region | Number | Plain | Several | Either | Function | Opaque
 
 
@@ -148,7 +176,8 @@ class Op:
 
     `reads` and `writes` are its operands.  `others` are elements that it reads besides: to know how often to run, and
     the like.  `barrier`: synchronises and does nothing else.  `conditional`: has a branch.  `tile`: an operation on
-    tiles, of which the compiler takes the targets to be read as well.
+    tiles, of which the compiler takes the targets to be read as well.  `names`: those in the scalars that say what it
+    does and stores.
     """
 
     name: str
@@ -159,6 +188,7 @@ class Op:
     conditional: bool = False
     tile: bool = False
     others: tuple[Region, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def besides(self) -> tuple[Region, ...]:

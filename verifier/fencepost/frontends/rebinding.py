@@ -1,0 +1,128 @@
+"""Which names of a Python text may get another value, or what they stand for change, without an assignment to them?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+_NAMESPACES = frozenset({"globals", "locals", "vars"})
+_ANYTHING = frozenset({"exec", "eval", "builtins", "__builtins__"})
+_FRAMES = frozenset({"__globals__", "f_globals", "f_locals", "f_builtins", "_getframe", "currentframe"})
+_PATCHING = frozenset({"setattr", "delattr", "patch"})
+_LOOKING = frozenset({"len", "sorted", "list", "tuple", "set", "print", "str", "repr"})
+
+
+CHANGING = frozenset(
+    {"setattr", "delattr", "vars", "setitem", "delitem", "__setattr__", "__delattr__", "__setitem__", "__delitem__"}
+)
+"""Functions that change their first argument, or give what can."""
+
+CHANGERS = frozenset({"dict", "list", "set", "object", "type", "random", "heapq", "operator", "bisect"})
+"""Types and modules whose functions may change their first argument."""
+
+
+def assigned_inside(stmt: ast.stmt) -> set[str]:
+    """The names that `:=` binds in the expressions of a statement, without those of statements inside it."""
+    found: set[str] = set()
+    stack = [n for n in ast.iter_child_nodes(stmt) if not isinstance(n, ast.stmt)]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.NamedExpr):
+            found.add(node.target.id)
+        if isinstance(node, ast.Lambda):
+            stack.append(node.args)
+        elif not isinstance(node, ast.stmt):
+            stack += ast.iter_child_nodes(node)
+    return found
+
+
+def declared_global(tree: ast.AST) -> set[str]:
+    """The names that functions or classes declare to be those of the module: they may assign them."""
+    return {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+
+
+def hidden_change(tree: ast.Module, module: str) -> str | None:
+    """What may change any name of the module, with its line; None if nothing can.
+
+    Args:
+        tree: the text.
+        module: the name under which the text can be imported.
+    """
+    harmless = set(_looks(tree, module))
+    stack: list[tuple[ast.AST, bool]] = [(tree, False)]
+    found: list[tuple[int, str]] = []
+    while stack:
+        node, inside = stack.pop()
+        word = None if id(node) in harmless else _word(node, inside, module)
+        if word is not None:
+            found.append((getattr(node, "lineno", 0), word))
+        inside = inside or isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+        stack += [(child, inside) for child in ast.iter_child_nodes(node)]
+    if not found:
+        return None
+    line, word = min(found)
+    return f"{word} on line {line} may change it"
+
+
+def _word(node: ast.AST, inside: bool, module: str) -> str | None:
+    """What a node is called, if it may change any name of the module; `inside`: in a function."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Load()) if name in _ANYTHING:
+            return name
+        case ast.Name(id=name, ctx=ast.Load()) if name in _NAMESPACES:
+            return None if inside and name != "globals" else f"{name}()"  # a function has a copy of its own
+        case ast.Attribute(attr="modules"):
+            return "sys.modules"
+        case ast.Attribute(value=ast.Name(id="inspect"), attr="stack"):
+            return "inspect.stack"
+        case ast.Attribute(attr=name) if name in _FRAMES:
+            return name
+        case ast.Call(func=ast.Attribute(attr="import_module") | ast.Name(id="import_module" | "__import__")):
+            return "an import of some module" if _may_be_own(node.args[0] if node.args else None, module) else None
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name), args=[first, *_]) if name in _PATCHING:
+            texts = [n.value for n in ast.walk(first) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+            named = any(isinstance(n, ast.Name) and n.id == "__name__" for n in ast.walk(first))
+            return name if named or any({module, "__main__"} & {*text.split(".")} for text in texts) else None
+        case ast.Import(names=names):
+            return next((f"import {a.name}" for a in names if _is_own(a.name, module)), None)
+        case ast.ImportFrom(module="sys" | "inspect" | "builtins" as origin, names=names):
+            words = {"modules", "stack", *_FRAMES, *_ANYTHING, *_NAMESPACES}
+            return next((f"{origin}.{a.name}" for a in names if a.name in words), None)
+    return None
+
+
+def _may_be_own(name: ast.expr | None, module: str) -> bool:
+    """Whether the name of a module may be that of the text itself."""
+    return not (isinstance(name, ast.Constant) and isinstance(name.value, str)) or _is_own(name.value, module)
+
+
+def _is_own(name: str, module: str) -> bool:
+    return name.rpartition(".")[2] in ("__main__", module)
+
+
+def _looks(tree: ast.Module, module: str) -> Iterator[int]:
+    """What only looks at the names of a namespace, or is none, by id."""
+    for node in ast.walk(tree):
+        looked: list[ast.expr] = []
+        match node:
+            case ast.Compare(ops=ops, comparators=others):
+                looked = [o for op, o in zip(ops, others, strict=True) if isinstance(op, (ast.In, ast.NotIn))]
+            case ast.Call(func=ast.Attribute(value=base, attr="keys")):
+                looked = [base]
+            case ast.Call(func=ast.Name(id=name), args=arguments) if name in _LOOKING:
+                looked = list(arguments)
+            case ast.For(iter=over) | ast.comprehension(iter=over):
+                looked = [over]
+            case ast.Subscript(value=ast.Attribute() as base, slice=key) if not _may_be_own(key, module):
+                looked = [base]
+        for expression in looked:
+            match expression:
+                case ast.Call(func=ast.Name() as called, args=[], keywords=[]):
+                    yield id(called)
+                case ast.Attribute(attr="modules"):
+                    yield id(expression)
+        match node:
+            case ast.Call(func=ast.Name(id="vars") as called, args=[_]):  # changes what it is given, if anything
+                yield id(called)
+            case ast.Call(func=ast.Attribute(attr="modules") as method):  # of a neural network
+                yield id(method)
