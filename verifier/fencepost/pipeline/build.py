@@ -78,13 +78,16 @@ class _Builder:
         whole = any(a.cell is None for a in accesses)
         forms = [a.form for a in accesses if a.cell is not None]
         rests = {f.rest for f in forms if f is not None}
-        # A remainder that all accesses share only renames the cells.
         same = not whole and len(rests) == 1 and all(f is not None for f in forms)
         declared = self.body.declared.get(name)
         if declared is None and self.body.is_output(name):
             return Shape(None, stream=True)
         if whole and (cells is None or cells > _MAX_CELLS or not forms):
             return Shape(1, flat=True)
+        if same and rests != {()}:
+            # A remainder that all accesses share renames the cells: others, who see them under their own names, may
+            # see any that the loop uses.
+            return Shape(None, same=True)
         if any(f is not None and f.sequence.gain for f in forms) and not whole:
             if not self.body.is_local(name) or not (name in self.around.read or self.around.repeated):
                 cells = None

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 from fencepost.pipeline.model import Access, Loop, Statement, Step
 from fencepost.pipeline.setting import Setting
-from fencepost.pipeline.values import Instance, cells
+from fencepost.pipeline.values import Instance, cells, cells_after
 
 Place: TypeAlias = tuple[str, int]
 """A buffer and a cell of it."""
@@ -77,7 +77,9 @@ def flows(loop: Loop, numbers: list[int], trips: int, setting: Setting) -> Flows
                         serial.operate(text, place, step, (number, iteration))
     seen = dict.fromkeys(place for place in serial.flows.writers if not loop.buffer[place[0]].local)
     for access in loop.after:
-        seen.update(dict.fromkeys(serial.places(access, 0)))
+        used = [(buffer, 0, cell) for buffer, cell in serial.memory]
+        found = cells_after(loop, access, used, setting)
+        seen.update(dict.fromkeys((buffer, cell) for buffer, _, cell in found))
     serial.flows.ends = [(place, serial.look(place)) for place in seen]
     return serial.flows
 

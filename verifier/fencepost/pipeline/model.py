@@ -156,7 +156,11 @@ class Annotations:
 
 @dataclass(frozen=True)
 class Loop:
-    """An annotated loop.  `start` is None if it is not constant; `after` are the cells that are read after the loop."""
+    """An annotated loop.  `start` is None if it is not constant.
+
+    `after` are the cells that are read after the loop; as a whole, a buffer without end stands for all its cells that
+    the loop uses.
+    """
 
     statements: tuple[Statement, ...]
     buffers: tuple[Buffer, ...]

@@ -12,7 +12,7 @@ from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
 from fencepost.pipeline.model import Access
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.setting import Setting
-from fencepost.pipeline.values import FAR, Cell, Instance, cells
+from fencepost.pipeline.values import FAR, Cell, Instance, cells, cells_after
 
 
 def unawaited(plan: Plan, trips: int, setting: Setting) -> bool:
@@ -78,9 +78,8 @@ class _Run:
 
     def ends_early(self) -> bool:
         """Whether something that is read after the loop might not be there."""
-        return any(
-            self._in_flight(c) for a in self.plan.loop.after for c in cells(self.plan.loop, a, 0, 0, self.setting)
-        )
+        loop = self.plan.loop
+        return any(self._in_flight(c) for a in loop.after for c in cells_after(loop, a, self.flying, self.setting))
 
     def _early(self, slot: Slot, iteration: int) -> bool:
         text = self.plan.statement(slot)

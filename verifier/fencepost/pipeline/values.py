@@ -93,6 +93,14 @@ def cells(loop: Loop, access: Access, version: int, iteration: int, setting: Set
             return [(access.buffer, version, place if count is None else place % count)]
 
 
+def cells_after(loop: Loop, access: Access, used: Iterable[Cell], setting: Setting) -> list[Cell]:
+    """The cells that an access touches after the loop; `used` are those that the loop uses, in any version."""
+    name = access.buffer
+    if isinstance(access.index, Whole) and loop.buffer[name].cells is None:
+        return list(dict.fromkeys((name, 0, cell) for buffer, _, cell in used if buffer == name))
+    return cells(loop, access, 0, 0, setting)
+
+
 @dataclass(slots=True)
 class _Done:
     """An execution under way."""
@@ -210,8 +218,9 @@ class Machine:
     def history(self) -> History:
         """What this program has done, if it ends here."""
         final = {cell: self.memory[cell] for cell in self.memory if self._visible(cell)}
-        after = [c for a in self.loop.after for c in cells(self.loop, a, 0, 0, self.setting)]
-        final.update((cell, self._look(cell)) for cell in after)
+        after = [c for a in self.loop.after for c in cells_after(self.loop, a, self.memory, self.setting)]
+        seen = ((cell, self._look(cell)) for cell in after)
+        final.update((c, found) for c, found in seen if self.loop.buffer[c[0]].cells is not None or _is_new(found[1]))
         return History(tuple(self.executions), final, self._in_flight(after))
 
     def _visible(self, cell: Cell) -> bool:
@@ -222,6 +231,10 @@ class Machine:
 def instance_of(source: Source) -> Instance | None:
     """The instance that a value came from, None if it was there before the loop."""
     return source if source is not None and len(source) == 2 else None
+
+
+def _is_new(source: Source) -> bool:
+    return instance_of(source) is not None
 
 
 def identity(loop: Loop, source: Source) -> Source:

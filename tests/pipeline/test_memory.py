@@ -1,0 +1,82 @@
+"""Does the row "pipeline" take memory for what it is: cells under their own names, lanes, slots that overlap?"""
+
+from __future__ import annotations
+
+from textwrap import indent
+
+import pytest
+
+from fencepost.findings import Verdict
+from fencepost.pipeline.check import check_pipeline, pipelines
+from fencepost.pipeline.result import PipelineResult
+from fencepost.reading import parse
+
+WRONG, RIGHT = "stage = (1, 0), order = (0, 1)", "stage = (1, 1), order = (0, 1)"
+
+RENAMED = """\
+kernel t(n, m):
+    assume 0 <= n <= 8
+    assume m == 2
+    buffer x[8] in Mat
+    buffer g in Mat
+    buffer A in GM
+    buffer G[8] in GM
+    section cube:
+        load g <- A @ S
+        fill x[2] <- () @ S
+{body}
+"""
+
+LOOP = """\
+for k in pipelined(0, n, {notes}):
+    add {cell} <- g @ S
+    load g <- A @ S at (k)
+"""
+
+
+def check(text: str) -> PipelineResult:
+    kernel = parse(text)
+    return check_pipeline(pipelines(kernel)[0], kernel)
+
+
+def renamed(cell: str, notes: str, body: str) -> PipelineResult:
+    loop = LOOP.format(cell=cell, notes=notes).strip()
+    lines = [indent(loop, line[: -len("LOOP")]) if line.strip() == "LOOP" else line for line in body.splitlines()]
+    return check(RENAMED.format(body=indent("\n".join(lines), " " * 8)))
+
+
+BEHIND = "LOOP\nstore C <- x[2] @ S"
+AGAIN = "for t in range(2):\n    store C <- x[2] @ S\n    LOOP"
+NEXT = "for t in range(2):\n    LOOP\n    load g <- x[t] @ S"
+UNSEEN = "LOOP"
+
+
+@pytest.mark.parametrize("cell", ["x[n - 1 - k]", "x[k % 2 + 4 - m]", "x[k + f(m)]", "x[m - k % 3]", "G[n - 1 - k]"])
+@pytest.mark.parametrize("body", [BEHIND, AGAIN, NEXT])
+def test_cells_that_others_see_keep_their_names(cell: str, body: str) -> None:
+    """What all accesses of the loop add to a slot may be left out only where nobody else sees the slots."""
+    assert renamed(cell, WRONG, body).verdict is Verdict.REFUTED
+    assert renamed(cell, RIGHT, body).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("cell", ["x[n - 1 - k]", "x[k % 2 + 4 - m]", "x[k + f(m)]"])
+def test_cells_that_nobody_else_sees_may_have_any_name(cell: str) -> None:
+    assert renamed(cell, WRONG, UNSEEN).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("cell", ["n - 1 - k", "k % 2 + 4 - m"])
+def test_versions_of_cells_with_a_common_remainder(cell: str) -> None:
+    """They are told apart as before: the read of another cell needs no version of its own."""
+    text = f"""\
+kernel t(n, m):
+    assume 0 <= n <= 8
+    assume m == 2
+    buffer x[9] in Mat
+    section cube:
+        for k in pipelined(0, n, stage = (0, 1), order = (0, 1)):
+            load x[{cell}] <- A @ S at (k)
+            store D <- x[{cell}] @ S at (k)
+        store C <- x[2] @ S
+"""
+    assert [f.code for f in check(text).faults] == ["925"]
+    assert check(text.replace("        store C <- x[2] @ S\n", "")).verdict is Verdict.PROVED
