@@ -226,10 +226,11 @@ class Body:
         """Append one operation, which reads `reads` and what `values` are made of."""
         if len(raw.steps) >= _MAX_STEPS:
             raise Unreadable(f"a statement of more than {_MAX_STEPS} operations", raw.node.span)
-        read, written = (*reads, *self._scalars(values, place.scope)), tuple(writes)
+        operands, written = tuple(reads), tuple(writes)
+        read = (*operands, *self._scalars(values, place.scope))
         raw.names |= {name for e in values for name in _names(e)}
         through = tuple(r for r in place.control if r not in read) if written else ()
-        raw.steps.append(RawStep(read, written, place.guard, constant and not read, through))
+        raw.steps.append(RawStep(read, written, place.guard, constant and not read, through, operands))
         self.writes.update({w.buffer for w in written})
 
     def _output(self, name: str) -> Raw:
