@@ -156,3 +156,9 @@ GET = "load y <- x[0] @ S", "store D <- x[1] @ S at (k)"
 def test_slots_that_share_memory(place: str, size: str, both: tuple[str, str], verdict: Verdict) -> None:
     first, second = both
     assert check(OVERLAP.format(place=place, size=size, first=first, second=second)).verdict is verdict
+
+
+def test_slots_without_a_size() -> None:
+    """An error elsewhere; here they only cannot be told apart."""
+    text = OVERLAP.format(place="0, 64", size="64", first=PUT[0], second=PUT[1]).replace("0, 64 size 64", "0, 64")
+    assert check(text).verdict is Verdict.UNKNOWN

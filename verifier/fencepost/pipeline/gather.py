@@ -14,7 +14,7 @@ from typing import Literal
 
 from fencepost import ir
 from fencepost.model.memory import lay_out
-from fencepost.model.program import compile_kernel
+from fencepost.model.program import ModelError, compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.pipeline.forms import Scope
 from fencepost.pipeline.limits import Unreadable
@@ -86,7 +86,10 @@ class Body:
         written = self.written | self.around.written
         if not used & others or (len(others) < 2 and not self.written & spread):
             return
-        layout = lay_out(compile_kernel(Serial().run(self.kernel)))
+        try:
+            layout = lay_out(compile_kernel(Serial().run(self.kernel)))
+        except ModelError as error:
+            raise Unreadable(str(error), self.node.span) from error
         for name in sorted(used & others):
             if name in self.written & spread and layout.slots_overlap(name):
                 raise Unreadable(f"slots of {name} share memory that is written", self.node.span)
