@@ -1,13 +1,15 @@
-"""Does every reader of an asynchronous copy have a wait that covers it?
+"""Does every user of an asynchronous copy have a wait that covers it?
 
 What
 ----
 An asynchronous copy is read in two later stages, in an earlier stage, or after the loop. The compiler counts its
-waits for one later stage, and in the epilogue they leave a copy pending.
+waits for one later stage, and in the epilogue they leave a copy pending. Or what the copy fills, or what it reads, is
+overwritten: the compiler places no wait before writes.
 
 Why it hurts
 ------------
-The reader may see the tile before the copy has arrived, in the last iterations. The compiler accepts the loop.
+The reader may see the tile before the copy has arrived, in the last iterations; a copy under way may bring what
+overwrote its source, or arrive on top of what was written since. The compiler accepts the loop.
 
 Bad
 ---
@@ -46,7 +48,7 @@ from fencepost_rules.rule import Rule
 RULE = Rule(
     code="931",
     name="async-drain-too-short",
-    title="an asynchronous buffer is read where no wait covers it",
+    title="an asynchronous buffer is used where no wait covers it",
     row=Row.PIPELINE,
     severity=Severity.ERROR,
     sentence="{detail}",

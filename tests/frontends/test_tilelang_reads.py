@@ -152,7 +152,7 @@ def test_a_read_in_another_pipelined_loop() -> None:
 
 def test_a_buffer_that_is_cleared_before_it_is_read() -> None:
     result = _check(_loop(FILL, LATE, "T.clear(cnt)", notes="stage=[0, 1, 0], order=[0, 1, 2]"))
-    assert [f.code for f in result.faults] == ["923"]
+    assert [f.code for f in result.faults] == ["923", "931"]  # the copy may still be under way when it is cleared
 
 
 # ------------------------------------------------------------------------------------------------ when it is read

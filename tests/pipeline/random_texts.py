@@ -2,8 +2,10 @@
 
     python tests/pipeline/random_texts.py --seed 1 --count 2000
     python tests/pipeline/random_texts.py --seed 1 --count 2000 --scalars
+    python tests/pipeline/random_texts.py --seed 1 --count 2000 --memory
 
-The second form takes the loops and the interpreter of `random_scalars`.
+The second form takes the loops and the interpreter of `random_scalars`; in the third one, slots of a buffer are moved
+by a common term, share memory, or are written for one of the two sub-cores.
 The interpreter takes the syntax tree, stage, order and the number of versions of each buffer; it shares no code with
 the checker's own executor.  What is proved must compute what the serial loop computes for 0 to 8 trips; witnesses
 must differ at their trip count and at none below.  The exit status is 1 if not.
@@ -12,6 +14,7 @@ must differ at their trip count and at none below.  The exit status is 1 if not.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -63,6 +66,37 @@ def random_text(seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def memory_text(seed: int) -> str:
+    """A random kernel in which memory is less plain, and more of it is read behind the loop."""
+    r = Random(seed)
+    lines = random_text(seed).splitlines()
+    names = [m[1] for line in lines if (m := re.match(r"    buffer (s\d)", line))]
+    halves = r.random() < 0.4
+    for name in names:
+        kind = r.choice(("moved", "reversed", "shared", "plain"))
+        for n, line in enumerate(lines):
+            depth = int(m[1]) if (m := re.match(rf"    buffer {name}\[(\d)\] in Vec", line)) else 0
+            if depth and kind == "moved":
+                lines[n] = f"    buffer {name}[{depth + 1}] in Vec"
+            elif depth and kind == "reversed":
+                lines[n] = f"    buffer {name}[9] in Vec"
+            elif depth and kind == "shared":
+                lines[n] += f" at {', '.join(str(r.choice((32, 64)) * k) for k in range(depth))} size 64"
+            elif line.startswith(" " * 12) and kind in ("moved", "reversed"):
+                lines[n] = re.sub(
+                    rf"{name}\[(.*?)\]", rf"{name}[\1 + m]" if kind == "moved" else f"{name}[n - 1 - k]", line
+                )
+            if halves and re.match(rf" +\w+ {name}\b.* <-", line) and line.startswith(" " * 12) and r.random() < 0.5:
+                lines[n] = re.sub(r"( @ \w+)", rf"\1 lanes = {r.choice('01')}", lines[n], count=1)
+    if r.random() < 0.6:
+        name = r.choice(names)
+        slot = f"[{r.randint(0, 1)}]" if any(line.startswith(f"    buffer {name}[") for line in lines) else ""
+        lines.append(f"        store D <- {name}{slot} @ MTE3")
+    lines[:2] = ["kernel loop(n, m):", "    assume 0 <= n <= 8", "    assume 0 <= m <= 1"]
+    text = "\n".join(lines) + "\n"
+    return text.replace("section vector:", "section cube:") if halves else text
+
+
 def _local(r: Random, depths: dict[str, int], slot: str | None = None) -> str:
     name = r.choice(list(depths))
     if not depths[name]:
@@ -103,13 +137,29 @@ def _indented(lines: list[str]) -> list[str]:
 # ------------------------------------------------------------------------------------------------ what it computes
 
 Memory = dict[tuple[object, ...], object]
+Terms = dict[object, int]
 
 
 class Interpreter:
-    """Runs one loop; a value is what computed it, as nested tuples."""
+    """Runs one loop; a value is what computed it: a tuple with the values that went in, as a number of `terms`."""
 
-    def __init__(self, kernel: ir.Kernel, loop: ir.Pipelined, trips: int, versions: dict[str, int], truth: int) -> None:
+    def __init__(
+        self,
+        kernel: ir.Kernel,
+        loop: ir.Pipelined,
+        trips: int,
+        versions: dict[str, int],
+        truth: int,
+        m: int,
+        terms: Terms,
+    ) -> None:
         self.kernel, self.loop, self.trips, self.versions, self.truth = kernel, loop, trips, versions, truth
+        self.terms = terms
+        self.m = m
+        self.places = {
+            b.name: [e.value for e in b.addresses if isinstance(e, ir.Int)] for b in kernel.buffers if b.addresses
+        }
+        self.twice = {b.name for b in kernel.buffers if b.space == "Vec"}  # once for each sub-core
         self.memory: Memory = {}
         self.version = 0
         inside = set(map(id, ir.walk(loop)))
@@ -121,7 +171,7 @@ class Interpreter:
             case ir.Int(value):
                 return value
             case ir.Name(name):
-                return self.trips if name == "n" else env[name]
+                return {"n": self.trips, "m": self.m}.get(name, env.get(name, 0))
             case ir.Unary(op, operand):
                 return -self.value(operand, env) if op == "-" else int(not self.value(operand, env))
             case ir.Binary(op, left, right):
@@ -141,11 +191,17 @@ class Interpreter:
                 return (self.truth >> self.value(argument, env)) & 1
         raise AssertionError(expr)
 
-    def cell(self, access: ir.Access, env: dict[str, int]) -> tuple[object, ...]:
-        if access.name == "C":  # an output: each iteration leaves a value of its own
-            return "C", 0, env["k"]
-        version = self.version % self.versions.get(access.name, 1)
-        return access.name, version, 0 if access.index is None else self.value(access.index, env)
+    def cells(self, access: ir.Access, env: dict[str, int], lanes: str = "both") -> list[tuple[object, ...]]:
+        name = access.name
+        if name == "C":  # an output: each iteration leaves a value of its own
+            return [("C", 0, env["k"])]
+        version = self.version % self.versions.get(name, 1)
+        slot = 0 if access.index is None else self.value(access.index, env)
+        units = [slot]
+        if name in self.places:  # slots of 64 bytes, in units of 32
+            units = [self.places[name][slot] // 32 + n for n in range(2)]
+        copies = range(2) if name in self.twice and lanes == "both" else [int(lanes)] if name in self.twice else [0]
+        return [(name, version, unit, copy) for unit in units for copy in copies]
 
     def held(self, cell: tuple[object, ...]) -> object:
         """What is in a cell; a local buffer holds nothing before it is written, in any version but the first."""
@@ -158,11 +214,13 @@ class Interpreter:
             match stmt:
                 case ir.DataOp(op, writes, reads):
                     at = tuple(self.value(e, env) for e in stmt.at)
-                    inputs = tuple(self.held(self.cell(a, env)) for a in reads)
+                    inputs = tuple(self.held(c) for a in reads for c in self.cells(a, env, stmt.lanes))
                     constant = op == "fill"
-                    value = (op, label[0], number) if constant else (op, here, tuple(sorted(env.items())), at, inputs)
+                    term = (op, label[0], number) if constant else (op, here, tuple(sorted(env.items())), at, inputs)
+                    value = self.terms.setdefault(term, len(self.terms))
                     for a in writes:
-                        self.memory[self.cell(a, env)] = (value, here if constant else None)
+                        for place, cell in enumerate(self.cells(a, env, stmt.lanes)):
+                            self.memory[cell] = (value, place, here if constant else None)
                         if a.name == "C":  # and so does each statement, in each round of a loop
                             self.memory["C", here, tuple(sorted(env.items()))] = value
                 case ir.If(branches, orelse):
@@ -197,28 +255,34 @@ class Interpreter:
         return self.memory
 
 
-def differs(kernel: ir.Kernel, loop: ir.Pipelined, trips: int, versions: dict[str, int], truth: int) -> bool:
+def differs(
+    kernel: ir.Kernel, loop: ir.Pipelined, trips: int, versions: dict[str, int], truth: int, m: int = 0
+) -> bool:
     """Whether the two programs leave something different where it can be seen."""
     local = {b.name for b in kernel.buffers if b.space != "GM"}
     names = {a.name for n in ir.walk(kernel) if isinstance(n, ir.DataOp) for a in (*n.writes, *n.reads)}
     after = {a.name for n in ir.walk(kernel) if isinstance(n, ir.DataOp) and n.writes[0].name == "D" for a in n.reads}
-    one, other = (Interpreter(kernel, loop, trips, v, truth) for v in ({}, versions))
+    terms: Terms = {}
+    one, other = (Interpreter(kernel, loop, trips, v, truth, m, terms) for v in ({}, versions))
     before, result = one.serial(), other.pipelined()
     seen = [c for c in {*before, *result} if (c[0] not in local and c[0] in names) or (c[0] in after and c[1] == 0)]
     return any(one.held(c) != other.held(c) for c in seen)
 
 
-def examine(seed: int) -> tuple[str, str]:
+def examine(seed: int, memory: bool = False) -> tuple[str, str]:
     """The verdict on one random loop, and what is wrong with it (empty: nothing)."""
-    kernel = parse(random_text(seed))
+    kernel = parse(memory_text(seed) if memory else random_text(seed))
     loop = pipelines(kernel)[0]
     result = check_pipeline(loop, kernel)
     plan = plan_of(loop, kernel)
+    if plan is None and memory and "share memory" in result.evidence:
+        return "shared", ""
     if plan is None:
         return "rejected", "" if result.verdict is Verdict.REFUTED else f"rejected, but {result.verdict}"
     unknown = any(isinstance(n, ir.Call) and n.function == "f" for n in ir.walk(loop))
     tables = (0, -1, 0b0101010101, 0b0011001100, 0b1110001011) if unknown else (0,)
-    bad = [t for t in TRIPS if any(differs(kernel, loop, t, plan.versions, f) for f in tables)]
+    moves = range(2) if memory else range(1)
+    bad = [t for t in TRIPS if any(differs(kernel, loop, t, plan.versions, f, m) for f in tables for m in moves)]
     return result.verdict.value, _judged(result, bad, unknown)
 
 
@@ -233,10 +297,10 @@ def _judged(result: PipelineResult, bad: list[int], unknown: bool) -> str:
     return ""
 
 
-def problems(seeds: range, verdicts: Counter[str]) -> Iterator[str]:
+def problems(seeds: range, verdicts: Counter[str], memory: bool = False) -> Iterator[str]:
     """What is wrong with the loops of some seeds; counts their verdicts."""
     for seed in seeds:
-        verdict, problem = examine(seed)
+        verdict, problem = examine(seed, memory)
         verdicts[verdict] += 1
         if problem:
             yield f"seed {seed}: {problem}"
@@ -248,6 +312,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="the first seed")
     parser.add_argument("--count", type=int, default=2000, help="random loops")
     parser.add_argument("--scalars", action="store_true", help="loops that compute with scalars and binds")
+    parser.add_argument("--memory", action="store_true", help="loops with less plain memory")
     args = parser.parse_args()
     verdicts: Counter[str] = Counter()
     seeds = range(args.seed, args.seed + args.count)
@@ -256,7 +321,7 @@ def main() -> int:
         verdicts.update(verdict for verdict, _ in results)
         found = [problem for _, problem in results if problem]
     else:
-        found = list(problems(seeds, verdicts))
+        found = list(problems(seeds, verdicts, args.memory))
     print("\n".join([*found, ", ".join(f"{count} {word}" for word, count in verdicts.most_common())]))
     return bool(found)
 

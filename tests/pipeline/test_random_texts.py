@@ -21,3 +21,14 @@ def test_random_texts() -> None:
 def test_the_smallest_trip_count_is_told(seed: int) -> None:
     """A cause that shows early only together with others keeps its early trip count."""
     assert examine(seed) == ("refuted", "")
+
+
+def test_memory_that_is_less_plain() -> None:
+    verdicts: Counter[str] = Counter()
+    assert not list(problems(range(FIRST, FIRST + 150), verdicts, memory=True))
+    assert verdicts["proved"] > 30 and verdicts["refuted"] > 20 and verdicts["unknown"] <= 5
+
+
+@pytest.mark.parametrize("seed", [99, 382, 787])
+def test_slots_with_a_common_term_and_lanes(seed: int) -> None:
+    assert examine(seed, memory=True)[1] == ""

@@ -132,7 +132,7 @@ def test_hazards_without_values(seed: int) -> None:
     plan = resolve(loop).plan
     if plan is not None:
         for trips in range(7):
-            assert unawaited(plan, trips, Setting()) == outcome(plan, trips, Setting()).hazard
+            assert bool(unawaited(plan, trips, Setting())) == outcome(plan, trips, Setting()).hazard
         ahead = horizon(plan)
         tail = ahead.tail if isinstance(ahead, Horizon) else 0
         for limit in (0, 1, 5, 30):

@@ -46,6 +46,10 @@ class Layout:
         mine = self._all(buffer)
         return any(mine & self._all(name) for name in names)
 
+    def slots_overlap(self, buffer: str) -> bool:
+        """True if some byte belongs to two slots of `buffer`."""
+        return sum(len(self.views[buffer, s, 0, 1]) for s in range(self.depths[buffer])) > len(self._all(buffer))
+
     def _all(self, buffer: str) -> set[int]:
         return {c for s in range(self.depths[buffer]) for c in self.views[buffer, s, 0, 1]}
 

@@ -49,10 +49,12 @@ class _Builder:
                 self.node.replayable,
             ),
             first.value if first is not None else None,
+            written_later=self.around.overwritten,
+            repeated=self.around.repeated,
             variable=self.node.var,
             span=self.node.span,
         )
-        return replace(loop, after=self._after(loop))
+        return replace(loop, after=self._after(loop), read_later=self._read_later(loop))
 
     # ------------------------------------------------------------------------------------------------ buffers
 
@@ -78,13 +80,16 @@ class _Builder:
         whole = any(a.cell is None for a in accesses)
         forms = [a.form for a in accesses if a.cell is not None]
         rests = {f.rest for f in forms if f is not None}
-        # A remainder that all accesses share only renames the cells.
         same = not whole and len(rests) == 1 and all(f is not None for f in forms)
         declared = self.body.declared.get(name)
         if declared is None and self.body.is_output(name):
             return Shape(None, stream=True)
         if whole and (cells is None or cells > _MAX_CELLS or not forms):
             return Shape(1, flat=True)
+        if same and rests != {()}:
+            # A remainder that all accesses share renames the cells: others, who see them under their own names, may
+            # see any that the loop uses.
+            return Shape(None, same=True)
         if any(f is not None and f.sequence.gain for f in forms) and not whole:
             if not self.body.is_local(name) or not (name in self.around.read or self.around.repeated):
                 cells = None
@@ -122,6 +127,7 @@ class _Builder:
             partly_copy=raw.partly_copy,
             inner=() if single else steps,
             unseen=len(unseen),
+            fetched=tuple(dict.fromkeys(shapes[a.buffer].access(a) for s in raw.steps for a in s.operands)),
             touched=tuple(shapes[a.buffer].access(a) for a in raw.touched),
             span=raw.node.span,
         )
@@ -139,3 +145,8 @@ class _Builder:
             # The next execution of the loop starts with what this one left, unless that is overwritten before.
             used |= loop.carried - self.around.refilled - self.body.kept
         return tuple(Access(name) for name in local if name in used)
+
+    def _read_later(self, loop: Loop) -> frozenset[str]:
+        """The buffers that are not local and read once the loop has ended."""
+        again = {a.buffer for s in loop.statements for a in s.reads} if self.around.repeated else set[str]()
+        return frozenset(b.name for b in loop.buffers if not b.local and b.name in self.around.read | again)

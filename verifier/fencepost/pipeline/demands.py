@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
+from fencepost.pipeline.cells import Instance
 from fencepost.pipeline.flows import Flows, Place, Value
 from fencepost.pipeline.question import ANYWAY, NEVER, Before, Question, both, either, negated
 from fencepost.pipeline.smt import number
-from fencepost.pipeline.values import Instance
 
 _numbers = count()
 
@@ -115,7 +115,8 @@ def races(question: Question, found: Flows) -> Iterator[str]:
     """What every schedule fulfils in which waits are strong enough.
 
     A read must wait for every asynchronous write of its cell that comes before it, even one that has been overwritten
-    since: nobody knows when it ends.  What is read after the loop must have been waited for inside.
+    since: nobody knows when it ends.  So must a write of what an asynchronous statement fills or fetches, unless it is
+    asynchronous itself.  What is read after the loop must have been waited for inside.
     """
     pairs = (
         (place[0], Before(r, w, j - i))
@@ -126,6 +127,15 @@ def races(question: Question, found: Flows) -> Iterator[str]:
     )
     for buffer, before in dict.fromkeys(pairs):
         yield question.awaited(buffer, before, found.trips)
+    overwrites = (
+        (place[0], Before(w, u, j - i))
+        for place, writers in found.writers.items()
+        for w, i in writers
+        for u, j in (*writers, *found.fetchers.get(place, ()))
+        if u != w
+    )
+    for buffer, before in dict.fromkeys(overwrites):
+        yield either([question.is_async(before.first), question.awaited(buffer, before, found.trips)])
     if found.trips < question.last:
         return
     after = {a.buffer for a in question.loop.after}

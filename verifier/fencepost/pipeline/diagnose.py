@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from fencepost.pipeline.cells import Cell, Instance
 from fencepost.pipeline.decide import Failure
 from fencepost.pipeline.model import Whole
 from fencepost.pipeline.order import repeats
 from fencepost.pipeline.schedule import Plan, Slot
-from fencepost.pipeline.values import Cell, Execution, Instance, Source, identity, instance_of
+from fencepost.pipeline.values import Execution, Source, identity, instance_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Cause:
     """A value that came from the wrong place.
 
     `reader` read `cell` from `found` instead of `wanted`; None stands for the code after the loop.  `missing`: the
-    reader did not run at all.  `statements` are the places in the source to show, the main one first.
+    reader did not run at all.  `overwrites`: it did not read but write the cell, which `found` may still use.
+    `statements` are the places in the source to show, the main one first.
     """
 
     code: str
@@ -34,6 +36,7 @@ class Cause:
     trips: int
     statements: tuple[int, ...]
     missing: bool = False
+    overwrites: bool = False
 
 
 def causes(plan: Plan, failures: tuple[Failure, ...]) -> list[Cause]:
@@ -221,6 +224,14 @@ def _waits(plan: Plan, failure: Failure) -> Iterator[Cause]:
         code, reason = _wait_reason(plan, producer, consumer, cell[0])
         numbers = tuple(dict.fromkeys((writer[0], *((reader[0],) if reader else ()))))
         yield Cause(code, reason, cell[0], reader, writer, writer, failure.outcome.trips, numbers)
+    overtaken = [(e.instance, cell, user) for e in history.executions for cell, user in e.overtaken]
+    still_open = [(None, cell, user) for cell, user in history.open]
+    for by, cell, user in (*overtaken, *still_open):
+        source = plan.statement(plan.slot[user[0]]).label
+        overwriting = "the code after the loop" if by is None else plan.statement(plan.slot[by[0]]).label
+        reason = f"no wait covers the asynchronous {source} before {overwriting} overwrites {cell[0]}"
+        numbers = tuple(dict.fromkeys((user[0], *((by[0],) if by else ()))))
+        yield Cause("931", reason, cell[0], by, user, user, failure.outcome.trips, numbers, overwrites=True)
 
 
 def _wait_reason(plan: Plan, producer: Slot, consumer: Slot | None, buffer: str) -> tuple[str, str]:

@@ -11,16 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 
+from fencepost.pipeline.cells import Cell, Instance
 from fencepost.pipeline.emission import Part, emit
 from fencepost.pipeline.horizon import Horizon
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.values import (
     FAR,
-    Cell,
     Execution,
     History,
-    Instance,
     Machine,
     Source,
     Terms,
@@ -36,7 +35,8 @@ from fencepost.pipeline.values import (
 class Outcome:
     """What one trip count shows.
 
-    `differs`: cells that end with other values.  `before` and `after` are what the two programs did; they leave out
+    `differs`: cells that end with other values.  `hazard`: something is not in order with an asynchronous statement
+    (`History.race`).  `before` and `after` are what the two programs did; they leave out
     the first `shared` iterations of the serial and steps of the pipelined program if an exploration ran those once
     for several trip counts.
     """
@@ -72,7 +72,7 @@ class SerialRun:
             self._history = serial(plan, self.trips, self._terms, self.setting)
         after = scheduled(plan, self.trips, self._terms, self.setting)
         differs = tuple(differing(self._history, after, self._terms))
-        return Outcome(self.trips, differs, after.hazard, self._history, after)
+        return Outcome(self.trips, differs, after.race, self._history, after)
 
 
 class Exploration:
@@ -133,7 +133,7 @@ class Exploration:
             for t in range(part.start, part.start + part.count):
                 after.step(part.items, part.name, t, t)
         a, b = before.history(), after.history()
-        hazard = b.hazard or any(e.early for e in self.pipelined.executions)
+        hazard = b.race or any(e.early or e.overtaken for e in self.pipelined.executions)
         return Outcome(trips, tuple(differing(a, b, self.terms)), hazard, a, b, self.time)
 
 

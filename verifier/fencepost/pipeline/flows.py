@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fencepost.pipeline.cells import Instance, cells, cells_after
 from fencepost.pipeline.model import Access, Loop, Statement, Step
 from fencepost.pipeline.setting import Setting
-from fencepost.pipeline.values import Instance, cells
 
 Place: TypeAlias = tuple[str, int]
 """A buffer and a cell of it."""
@@ -37,13 +37,15 @@ class Value:
 class Flows:
     """One run of the serial program.
 
-    `ends` are the visible cells after the loop.  `writers` and `readers` are the instances that touch a cell.
+    `ends` are the visible cells after the loop.  `writers` and `readers` are the instances that touch a cell, and
+    `fetchers` those of the readers that may still read it after their issue, if they are asynchronous.
     """
 
     trips: int
     ends: list[tuple[Place, Value]] = field(default_factory=list)
     writers: dict[Place, dict[Instance, Kind | None]] = field(default_factory=dict)
     readers: dict[Place, dict[Instance, None]] = field(default_factory=dict)
+    fetchers: dict[Place, dict[Instance, None]] = field(default_factory=dict)
 
     def needed(self) -> Iterator[Value]:
         """The values that were computed in the loop and reach something visible."""
@@ -77,7 +79,9 @@ def flows(loop: Loop, numbers: list[int], trips: int, setting: Setting) -> Flows
                         serial.operate(text, place, step, (number, iteration))
     seen = dict.fromkeys(place for place in serial.flows.writers if not loop.buffer[place[0]].local)
     for access in loop.after:
-        seen.update(dict.fromkeys(serial.places(access, 0)))
+        used = [(buffer, 0, cell) for buffer, cell in serial.memory]
+        found = cells_after(loop, access, used, setting)
+        seen.update(dict.fromkeys((buffer, cell) for buffer, _, cell in found))
     serial.flows.ends = [(place, serial.look(place)) for place in seen]
     return serial.flows
 
@@ -103,6 +107,8 @@ class _Serial:
             inputs.append([(p, self.look(p)) for p in self.places(access, instance[1])])
             for p, _ in inputs[-1]:
                 self.flows.readers.setdefault(p, {})[instance] = None
+                if text.fetched is None or access in text.fetched:
+                    self.flows.fetchers.setdefault(p, {})[instance] = None
         everything = tuple(i for part in inputs for i in part)
         for n, access in enumerate(step.writes):
             targets = self.places(access, instance[1])

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import lcm
+from typing import Literal
 
 from fencepost import ir
 from fencepost.model.memory import lay_out
-from fencepost.model.program import compile_kernel
+from fencepost.model.program import ModelError, compile_kernel
 from fencepost.passes.serial import Serial
 from fencepost.pipeline.forms import Scope
 from fencepost.pipeline.limits import Unreadable
@@ -55,6 +56,7 @@ class Body:
         self.kept: set[str] = set()  # values of binds inside statements
         self._apart()
         self.scope = self._outermost(body)
+        self.halves = {a.name for n in operations for a in (*n.writes, *n.reads) if self._lanes(n, a) != "both"}
         self.parts = self._part_counts(operations)
 
     def _outermost(self, body: list[ir.Node]) -> Scope:
@@ -76,21 +78,33 @@ class Body:
         return scope.extended(changing=self.written).hiding(given)
 
     def _apart(self) -> None:
-        """Buffers are told apart by name: those that share memory with another one, and are written, can't be read."""
+        """Memory is told apart by buffer and slot: where it has two names, and is written, the loop can't be read."""
         placed = {b.name for b in self.kernel.buffers if b.addresses is not None}
+        spread = {b.name for b in self.kernel.buffers if b.addresses is not None and len(b.addresses) > 1}
         used = self.used | self.read_inside
         others = (used | self.around.read | self.around.written) & placed
         written = self.written | self.around.written
-        if len(others) < 2 or not used & others:
+        if not used & others or (len(others) < 2 and not self.written & spread):
             return
-        layout = lay_out(compile_kernel(Serial().run(self.kernel)))
+        try:
+            layout = lay_out(compile_kernel(Serial().run(self.kernel)))
+        except ModelError as error:
+            raise Unreadable(str(error), self.node.span) from error
         for name in sorted(used & others):
+            if name in self.written & spread and layout.slots_overlap(name):
+                raise Unreadable(f"slots of {name} share memory that is written", self.node.span)
             for other in sorted(others - {name}):
                 if {name, other} & written and layout.overlapping(name, (other,)):
                     raise Unreadable(f"{name} and {other} share memory that is written", self.node.span)
 
+    def _lanes(self, op: ir.DataOp, access: ir.Access) -> Literal["both", "0", "1"]:
+        """Which instances of a buffer an operation uses, if there is one for each vector sub-core."""
+        declared = self.declared.get(access.name)
+        return op.lanes if declared is not None and declared.space == "Vec" else "both"
+
     def _part_counts(self, operations: Iterable[ir.DataOp]) -> dict[str, int]:
-        counts: dict[str, int] = {}
+        """How many cells a slot has: as many as its parts, twice that for one that is written lane by lane."""
+        counts = dict.fromkeys(self.halves, 1)
         for operation in operations:
             for a in (*operation.writes, *operation.reads):
                 form = None
@@ -98,7 +112,7 @@ class Body:
                     form = self.scope.form(a.parts) if a.parts is not None else None
                 if form is not None and form.value is not None and form.value > 0:
                     counts[a.name] = lcm(counts.get(a.name, 1), form.value)
-        return counts
+        return {name: count * (2 if name in self.halves else 1) for name, count in counts.items()}
 
     # ------------------------------------------------------------------------------------------------ names
 
@@ -215,10 +229,11 @@ class Body:
         """Append one operation, which reads `reads` and what `values` are made of."""
         if len(raw.steps) >= _MAX_STEPS:
             raise Unreadable(f"a statement of more than {_MAX_STEPS} operations", raw.node.span)
-        read, written = (*reads, *self._scalars(values, place.scope)), tuple(writes)
+        operands, written = tuple(reads), tuple(writes)
+        read = (*operands, *self._scalars(values, place.scope))
         raw.names |= {name for e in values for name in _names(e)}
         through = tuple(r for r in place.control if r not in read) if written else ()
-        raw.steps.append(RawStep(read, written, place.guard, constant and not read, through))
+        raw.steps.append(RawStep(read, written, place.guard, constant and not read, through, operands))
         self.writes.update({w.buffer for w in written})
 
     def _output(self, name: str) -> Raw:
@@ -306,8 +321,8 @@ class Body:
         accesses = (*op.reads, *op.writes)
         values = [e for a in accesses for e in (a.index, a.part, a.parts) if e is not None]
         values += [*op.at, *(() if op.task is None else (op.task,))]
-        reads = [r for a in op.reads for r in self._access(a, scope)]
-        writes = [w for a in op.writes for w in self._access(a, scope)]
+        reads = [r for a in op.reads for r in self._access(a, scope, self._lanes(op, a))]
+        writes = [w for a in op.writes for w in self._access(a, scope, self._lanes(op, a))]
         if op.op.startswith(TILE):
             raw.touched += writes
         for a in op.writes:  # several operations may write one output: each leaves something
@@ -323,23 +338,24 @@ class Body:
         names |= {name for e in texts for name in scope.reads(e)} & self.written
         return [Raw(name, None, None) for name in sorted(names)]
 
-    def _access(self, access: ir.Access, scope: Scope) -> Iterator[Raw]:
+    def _access(self, access: ir.Access, scope: Scope, lanes: Literal["both", "0", "1"]) -> Iterator[Raw]:
         count = self.parts.get(access.name, 1)
         width = count
-        if access.index is None and access.part is None:
+        if access.index is None and access.part is None and lanes == "both":
             yield Raw(access.name, None, None)
             return
+        by = 2 if access.name in self.halves else 1  # a cell for each lane of a part
         cell: ir.Expr = access.index if access.index is not None else ir.Int(0)
         if count > 1:
             cell = ir.Binary("*", cell, ir.Int(count))
         if access.part is not None:
             parts = scope.form(access.parts) if access.parts is not None else None
-            if parts is None or not parts.value or count % parts.value:
+            if parts is None or not parts.value or (count // by) % parts.value:
                 yield Raw(access.name, None, None, rough=True)
                 return
             width = count // parts.value
             cell = ir.Binary("+", cell, ir.Binary("*", access.part, ir.Int(width)))
-        for n in range(width):
+        for n in range(width) if lanes == "both" else range(int(lanes), width, by):
             place = ir.Binary("+", cell, ir.Int(n)) if n else cell
             form = scope.form(place)
             if form is None and scope.computed(place):

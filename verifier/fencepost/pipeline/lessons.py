@@ -13,7 +13,7 @@ from itertools import pairwise
 from fencepost.pipeline.explore import Outcome, SerialRun
 from fencepost.pipeline.question import Proposal, Question, both, either
 from fencepost.pipeline.schedule import Plan, Slot
-from fencepost.pipeline.unawaited import unawaited
+from fencepost.pipeline.unawaited import Race, unawaited
 
 
 def not_again(question: Question, proposal: Proposal) -> str:
@@ -65,18 +65,23 @@ def _meet(plan: Plan, p: int, q: int, buffers: set[str]) -> bool:
     return bool(buffers & (written[0] & used[1] | written[1] & used[0]))
 
 
-def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: SerialRun) -> str:
-    """What decides the waits is different.
+def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: SerialRun, race: Race) -> str:
+    """What decides the waits is different; `race` is what is wrong without one.
 
     Waits follow from the asynchronous statements and those that the compiler sees reading what these fill; others
     matter only between two asynchronous ones, which they put into different commits, and where waits are relaxed.
+    The one that writes a cell too early matters, too.
     """
     touched = {a.buffer for s in plan.slots if s.is_async for a in plan.statement(s).writes}
     matter = {s.number for s in plan.slots if s.is_async or _uses(plan, s) & touched}
     others = [s for s in plan.slots if s.number not in matter]
     hindering = _hindering(plan, others)
-    if hindering and unawaited(replace(plan, retain_stages=1), run.trips, run.setting):
-        hindering = []  # it is missing even if no wait is relaxed
+    if hindering and (bare := unawaited(replace(plan, retain_stages=1), run.trips, run.setting)):
+        race, hindering = bare, []  # it is missing even if no wait is relaxed
+    touched.add(race.buffer)
+    if race.writer is not None:
+        matter.add(race.writer)
+        others = [s for s in others if s.number != race.writer]
     ordered = [s for s in plan.emitted if s.number in matter]
     apart: list[str] = []
     for a, b in pairwise(ordered):

@@ -85,7 +85,8 @@ class Statement:
     `inner` are the operations of a statement with several, in order; `reads` and `writes` are
     then those of all of them.  `unseen`: so many reads at the end the compiler does not see (what is kept of cells
     that are written in part, and what a value comes through).  `touched` are further cells that the compiler takes to
-    be read: it counts what a tile operation writes as read, too.
+    be read: it counts what a tile operation writes as read, too.  `fetched` are the reads that go on after the issue of
+    an asynchronous statement (None: all of them); others, such as scalars in places, are over by then.
     """
 
     label: str
@@ -103,6 +104,7 @@ class Statement:
     inner: tuple[Step, ...] = ()
     unseen: int = 0
     touched: tuple[Access, ...] = ()
+    fetched: tuple[Access, ...] | None = None
     span: Span = NOWHERE
 
     @cached_property
@@ -156,13 +158,21 @@ class Annotations:
 
 @dataclass(frozen=True)
 class Loop:
-    """An annotated loop.  `start` is None if it is not constant; `after` are the cells that are read after the loop."""
+    """An annotated loop.  `start` is None if it is not constant.
+
+    `after` are the cells that are read after the loop; as a whole, a buffer without end stands for all its cells that
+    the loop uses.  `read_later` are other buffers that are read then, `written_later` those that are written; if the
+    loop is `repeated`, its own statements come next.
+    """
 
     statements: tuple[Statement, ...]
     buffers: tuple[Buffer, ...]
     annotations: Annotations = field(default_factory=Annotations)
     start: int | None = 0
     after: tuple[Access, ...] = ()
+    read_later: frozenset[str] = frozenset()
+    written_later: frozenset[str] = frozenset()
+    repeated: bool = False
     variable: str = "i"
     span: Span = NOWHERE
 

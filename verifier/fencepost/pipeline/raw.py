@@ -29,13 +29,16 @@ class Raw:
 
 @dataclass(frozen=True, slots=True)
 class RawStep:
-    """One operation.  `through` are reads besides those of its text on which depends what it writes."""
+    """One operation.  `operands` are those of its reads that it moves or computes with, and not only for finding places
+    or conditions; `through` are reads besides those of its text on which depends what it writes.
+    """
 
     reads: tuple[Raw, ...]
     writes: tuple[Raw, ...]
     guard: Guard
     constant: bool
     through: tuple[Raw, ...] = ()
+    operands: tuple[Raw, ...] = ()
 
     def in_doubt(self) -> RawStep:
         """The step under a condition that was not read: whether it writes is not known."""

@@ -111,6 +111,12 @@ class Plan:
         return result
 
     @cached_property
+    def written_later(self) -> frozenset[str]:
+        """The buffers that are written, other than asynchronously, once the loop has ended."""
+        again = (s for s in self.slots if self.loop.repeated and not s.is_async)
+        return self.loop.written_later | {a.buffer for s in again for a in self.statement(s).writes}
+
+    @cached_property
     def visible(self) -> tuple[frozenset[str], tuple[Slot, ...]]:
         """The buffers whose contents may reach something visible after the loop, and the statements that do that.
 

@@ -276,8 +276,8 @@ class _Search:
 
     def _taught(self, proposal: Proposal, plan: Plan, run: SerialRun) -> bool:
         """Whether a proposal fails in a run, which then teaches what is wrong with it."""
-        if unawaited(plan, run.trips, run.setting):
-            self.question.say([missing_wait(self.question, proposal, plan, run)])
+        if race := unawaited(plan, run.trips, run.setting):
+            self.question.say([missing_wait(self.question, proposal, plan, run, race)])
             return True
         shown = run.outcome(plan)
         if shown.differs:

@@ -16,14 +16,15 @@ class Surroundings:
 
     `enclosing` are the loops and branches around it, outermost first, each with the number of the branch that holds
     the loop (0 for loops, -1 for else).  `read` are the buffers that the rest of the kernel may read as the loop left
-    them; `written` those that it writes.  `repeated`: the loop may run several times.  `refilled` are the buffers that
-    are surely written between two executions of the loop.
+    them; `written` those that it writes, `overwritten` those that it may write after the loop.  `repeated`: the loop
+    may run several times.  `refilled` are the buffers that are surely written between two executions of the loop.
     """
 
     kernel: ir.Kernel
     enclosing: tuple[tuple[ir.For | ir.If | ir.Pipelined, int], ...]
     read: frozenset[str]
     written: frozenset[str]
+    overwritten: frozenset[str]
     repeated: bool
     refilled: frozenset[str]
 
@@ -41,22 +42,33 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
     path = _path(loop, kernel)
     enclosing: list[tuple[ir.For | ir.If | ir.Pipelined, int]] = []
     flow = _Flow(loop)
-    written: set[str] = set()
+    written, later = set[str](), set[str]()
     repeated = False
     for owner, branch, before, after in reversed(path):
         flow.run(after)
         written |= {name for stmt in (*before, *after) for name in written_by(stmt)}
+        later |= {name for stmt in after for name in written_by(stmt)}
         if isinstance(owner, (ir.For, ir.Pipelined)):
             repeated = True
+            later |= {name for stmt in owner.body for name in written_by(stmt, loop)}
             flow.next_round(owner)
         if not isinstance(owner, (ir.Kernel, ir.Section)):
             enclosing.insert(0, (owner, branch))
     own = {id(owner) for owner, *_ in path}
     others = [item for item in kernel.body if id(item if isinstance(item, ir.Section) else kernel) not in own]
-    written |= {name for item in others for name in written_by(item)}
+    elsewhere = {name for item in others for name in written_by(item)}
+    written |= elsewhere
     exposed = flow.exposed | _elsewhere(others, loop, {b.name for b in kernel.buffers})
     refilled = frozenset(set.intersection(*flow.arrivals)) if flow.arrivals else frozenset()
-    return Surroundings(kernel, tuple(enclosing), frozenset(exposed), frozenset(written), repeated, refilled)
+    return Surroundings(
+        kernel,
+        tuple(enclosing),
+        frozenset(exposed),
+        frozenset(written),
+        frozenset(later | elsewhere),
+        repeated,
+        refilled,
+    )
 
 
 def _elsewhere(items: list[ir.Section | ir.Stmt], loop: ir.Pipelined, buffers: set[str]) -> set[str]:
@@ -87,10 +99,13 @@ def read_by(node: ir.Node) -> Iterator[str]:
                 pass
 
 
-def written_by(node: ir.Node) -> Iterator[str]:
-    """The names of buffers, values and scalars that a statement gives contents anywhere."""
+def written_by(node: ir.Node, without: ir.Node | None = None) -> Iterator[str]:
+    """The names of buffers, values and scalars that a statement gives contents anywhere, except in `without`."""
+    left_out = set[int]() if without is None else set(map(id, ir.walk(without)))
     for inner in ir.walk(node):
         match inner:
+            case _ if id(inner) in left_out:
+                pass
             case ir.DataOp(writes=writes):
                 yield from (a.name for a in writes)
             case ir.Assign(name=name) | ir.Bind(name=name) | ir.Cursor(name=name) | ir.Pop(value=name):

@@ -1,30 +1,42 @@
-"""Does the emitted program read a cell that an asynchronous write might not have filled yet?
+"""Does the emitted program use a cell that an asynchronous statement might not be done with?
 
-The same question as `History.hazard`, answered without values and at the first such read: schedules are tried by the
+The same question as `History.race`, answered without values and at the first such use: schedules are tried by the
 dozen, and most that fail fail in this.
 """
 
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass
 
+from fencepost.pipeline.cells import Cell, cells
 from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
+from fencepost.pipeline.flights import Flights, fetched
 from fencepost.pipeline.model import Access
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.setting import Setting
-from fencepost.pipeline.values import FAR, Cell, Instance, cells
+from fencepost.pipeline.values import FAR
 
 
-def unawaited(plan: Plan, trips: int, setting: Setting) -> bool:
-    """Whether a run of the emitted program has a hazard."""
+@dataclass(frozen=True, slots=True)
+class Race:
+    """A cell of `buffer` is used too early: `writer` writes it, or (None) it is read, or used after the loop."""
+
+    buffer: str
+    writer: int | None = None
+
+
+def unawaited(plan: Plan, trips: int, setting: Setting) -> Race | None:
+    """The first race in a run of the emitted program."""
     if not plan.rewritten or not any(slot.is_async for slot in plan.slots):
-        return False
+        return None
     run = _Run(plan, trips, setting)
-    return any(run.step(items, t) for _, t, items in steps(emit(plan, trips))) or run.ends_early()
+    found = (run.step(items, t) for _, t, items in steps(emit(plan, trips)))
+    return next((race for race in found if race), None) or run.end()
 
 
 def ever_unawaited(plan: Plan, tail: int, setting: Setting, limit: int) -> bool:
-    """Whether a run with 0, 1, ... or `limit` - 1 trips has a hazard; `tail` as for `Exploration`.
+    """Whether a run with 0, 1, ... or `limit` - 1 trips has a race; `tail` as for `Exploration`.
 
     What long runs have in common is run once.
     """
@@ -43,7 +55,7 @@ def ever_unawaited(plan: Plan, tail: int, setting: Setting, limit: int) -> bool:
                 time = t + 1
         run = shared.fork(trips)
         rest = ((p.items, t) for p in parts for t in range(max(p.start, time), p.start + p.count))
-        if any(run.step(items, t) for items, t in rest) or run.ends_early():
+        if any(run.step(items, t) for items, t in rest) or run.end():
             return True
     return False
 
@@ -51,58 +63,58 @@ def ever_unawaited(plan: Plan, tail: int, setting: Setting, limit: int) -> bool:
 class _Run:
     def __init__(self, plan: Plan, trips: int, setting: Setting) -> None:
         self.plan, self.trips, self.setting = plan, trips, setting
-        self.filled = {a.buffer for s in plan.slots if s.is_async for a in plan.statement(s).writes}
-        self.flying: dict[Cell, tuple[int, Instance]] = {}  # cell -> commit group and writer of its last async write
-        self.committed = self.completed = 0
+        texts = [plan.statement(s) for s in plan.slots if s.is_async]
+        self.filled = {a.buffer for text in texts for a in text.writes}
+        self.used = self.filled | {a.buffer for t in texts for s in t.steps for a in s.reads if fetched(plan, t, a)}
+        self.flights = Flights(plan)
 
     def fork(self, trips: int) -> _Run:
         """A run for another trip count that is as far as this one."""
         twin = copy(self)
-        twin.trips, twin.flying = trips, dict(self.flying)
+        twin.trips, twin.flights = trips, self.flights.fork()
         return twin
 
-    def step(self, items: tuple[Item, ...], t: int) -> bool:
-        """Run one step; True at its first hazard."""
+    def step(self, items: tuple[Item, ...], t: int) -> Race | None:
+        """Run one step, up to its first race."""
         for item in items:
             match item:
                 case Run(slot):
-                    if self._early(slot, t - slot.stage):
-                        return True
+                    if race := self._race(slot, t - slot.stage):
+                        return race
                 case Commit(runs):
-                    if any(self._early(run.slot, t - run.slot.stage) for run in runs):
-                        return True
-                    self.committed += 1
+                    for run in runs:
+                        if race := self._race(run.slot, t - run.slot.stage):
+                            return race
+                    self.flights.committed += 1
                 case Wait(pending):
-                    self.completed = max(self.completed, self.committed - pending)
-        return False
+                    self.flights.wait(pending)
+        return None
 
-    def ends_early(self) -> bool:
-        """Whether something that is read after the loop might not be there."""
-        return any(
-            self._in_flight(c) for a in self.plan.loop.after for c in cells(self.plan.loop, a, 0, 0, self.setting)
-        )
+    def end(self) -> Race | None:
+        """What the code after the loop does to a cell that an asynchronous statement is not done with."""
+        found = self.flights.read_too_early(self.setting) or self.flights.written_too_early()
+        return Race(found[0][0][0]) if found else None
 
-    def _early(self, slot: Slot, iteration: int) -> bool:
-        text = self.plan.statement(slot)
+    def _race(self, slot: Slot, iteration: int) -> Race | None:
+        text, flights = self.plan.statement(slot), self.flights
         if not text.guard.holds(iteration, self.trips, self.setting):
-            return False
+            return None
         instance = (slot.number, iteration)
         for step in text.steps:
             if not step.guard.holds(iteration, self.trips, self.setting):
                 continue
             for access in step.reads:
-                if access.buffer in self.filled:
-                    for cell in self._cells(access, iteration):
-                        if self._in_flight(cell) and self.flying[cell][1] != instance:
-                            return True
-            if slot.is_async:
-                for access in step.writes:
-                    for cell in self._cells(access, iteration):
-                        self.flying[cell] = self.committed, instance
-        return False
-
-    def _in_flight(self, cell: Cell) -> bool:
-        return cell in self.flying and self.flying[cell][0] >= self.completed
+                flying = flights.unfilled(self._cells(access, iteration)) if access.buffer in self.filled else ()
+                if any(other != instance for _, other in flying):
+                    return Race(access.buffer)
+                if slot.is_async and fetched(self.plan, text, access):
+                    flights.fetches(instance, self._cells(access, iteration))
+            for access in step.writes:
+                if slot.is_async:
+                    flights.fills(instance, self._cells(access, iteration))
+                elif access.buffer in self.used and flights.in_use(self._cells(access, iteration)):
+                    return Race(access.buffer, slot.number)
+        return None
 
     def _cells(self, access: Access, iteration: int) -> list[Cell]:
         return cells(self.plan.loop, access, self.plan.version(access.buffer, iteration), iteration, self.setting)

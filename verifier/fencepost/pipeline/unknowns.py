@@ -82,7 +82,7 @@ def waits_undecided(plan: Plan, known: bool = False) -> str | None:
     if isinstance(ahead, str):
         return ahead
     if ever_unawaited(rough, ahead.tail, Setting(), ahead.trips):
-        return "an asynchronous copy may be read before it was awaited, depending on conditions that are not known"
+        return "an asynchronous copy may not have been awaited in time, depending on conditions that are not known"
     return None
 
 
@@ -93,7 +93,9 @@ def _mapped(text: Statement, access: Callable[[Access], Access], guard: Callable
         return replace(s, reads=tuple(map(access, s.reads)), writes=tuple(map(access, s.writes)), guard=guard(s.guard))
 
     reads, writes = tuple(map(access, text.reads)), tuple(map(access, text.writes))
-    return replace(text, reads=reads, writes=writes, guard=guard(text.guard), inner=tuple(map(step, text.inner)))
+    fetched = None if text.fetched is None else tuple(map(access, text.fetched))
+    inner = tuple(map(step, text.inner))
+    return replace(text, reads=reads, writes=writes, guard=guard(text.guard), inner=inner, fetched=fetched)
 
 
 def few_trips_undecided(plan: Plan, trips: Trips) -> str | None:

@@ -6,22 +6,17 @@ same exactly if they leave the same terms behind; terms are numbered as they app
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from fencepost.pipeline.cells import Cell, Instance, cells, cells_after
 from fencepost.pipeline.emission import Commit, Item, Run, Wait, emit, steps
-from fencepost.pipeline.model import Access, At, Loop, Somewhere, Step, Whole
+from fencepost.pipeline.flights import Flights, Flying, fetched
+from fencepost.pipeline.model import Access, Loop, Statement, Step
 from fencepost.pipeline.schedule import Plan, Slot
 from fencepost.pipeline.setting import Setting
 
 FAR = 1 << 40  # a trip count so large that no guard sees the end
-
-Cell: TypeAlias = tuple[str, int, int]
-"""Buffer, version, cell number.  A scalar is a buffer named ``=name``."""
-
-Instance: TypeAlias = tuple[int, int]
-"""Statement, iteration."""
 
 Source: TypeAlias = Instance | Cell | None
 """Who wrote the value that was read: an instance, the contents of a cell before the loop, or nobody."""
@@ -37,8 +32,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """One executed statement.  `part` and `step` say where in the program; `early` lists cells that it read although
-    their last asynchronous write, by the instance beside it, was not awaited.
+    """One executed statement.  `part` and `step` say where in the program.
+
+    `early` lists cells that it read although their last asynchronous write, by the instance beside it, was not
+    awaited; `overtaken` are cells that it wrote although the asynchronous instance beside it may still use them.
     """
 
     instance: Instance
@@ -46,7 +43,8 @@ class Execution:
     step: int
     reads: tuple[Read, ...]
     written: tuple[Cell, ...]
-    early: tuple[tuple[Cell, Instance], ...] = ()
+    early: Flying = ()
+    overtaken: Flying = ()
 
 
 @dataclass(slots=True)
@@ -64,33 +62,24 @@ class History:
     """Everything that one program did.
 
     `final` holds (value, source) of the cells that can be seen afterwards; a cell that was never used is absent.
-    `late` are the cells read after the loop whose last asynchronous write was not awaited.
+    `late` are the cells read after the loop whose last asynchronous write was not awaited, `open` those written after
+    it that an asynchronous statement may still use.
     """
 
     executions: tuple[Execution, ...]
     final: dict[Cell, tuple[int, Source]]
-    late: tuple[tuple[Cell, Instance], ...] = ()
+    late: Flying = ()
+    open: Flying = ()
 
     @property
     def hazard(self) -> bool:
         """Whether something was read that an asynchronous write might not have filled yet."""
         return bool(self.late) or any(e.early for e in self.executions)
 
-
-def cells(loop: Loop, access: Access, version: int, iteration: int, setting: Setting) -> list[Cell]:
-    """The cells that an access touches in one iteration."""
-    match access.index:
-        case Whole():
-            count = loop.buffer[access.buffer].cells
-            if count is None:
-                raise ValueError(f"{access.buffer} has no end, so it cannot be used as a whole")
-            return [(access.buffer, version, n) for n in range(count)]
-        case At(cell):
-            return [(access.buffer, version, cell(iteration))]
-        case Somewhere(expr):
-            count = loop.buffer[access.buffer].cells
-            place = setting.value(expr, iteration)
-            return [(access.buffer, version, place if count is None else place % count)]
+    @property
+    def race(self) -> bool:
+        """Whether something is not in order with an asynchronous statement: a read (`hazard`) or a write."""
+        return self.hazard or bool(self.open) or any(e.overtaken for e in self.executions)
 
 
 @dataclass(slots=True)
@@ -103,6 +92,7 @@ class _Done:
     reads: list[Read] = field(default_factory=list)
     written: list[Cell] = field(default_factory=list)
     early: list[tuple[Cell, Instance]] = field(default_factory=list)
+    overtaken: list[tuple[Cell, Instance]] = field(default_factory=list)
 
 
 class Machine:
@@ -116,16 +106,13 @@ class Machine:
         self.pipelined = pipelined and plan.rewritten
         self.trips, self.terms, self.setting = trips, terms, setting
         self.memory: dict[Cell, tuple[int, Source]] = {}
-        self.flying: dict[Cell, tuple[int, Instance]] = {}  # cell -> commit group and writer of its last async write
-        self.committed = 0
-        self.completed = 0
+        self.flights = Flights(plan)
         self.executions: list[Execution] = []
 
     def fork(self, trips: int) -> Machine:
         """A copy of the state, without the executions so far, that goes on for a loop of `trips` iterations."""
         copy = Machine(self.plan, trips, self.terms, self.setting, self.pipelined)
-        copy.memory, copy.flying = dict(self.memory), dict(self.flying)
-        copy.committed, copy.completed = self.committed, self.completed
+        copy.memory, copy.flights = dict(self.memory), self.flights.fork()
         return copy
 
     def iterate(self, iteration: int) -> None:
@@ -142,9 +129,9 @@ class Machine:
                 case Commit(runs):
                     for run in runs:
                         self._run(run.slot, t - run.slot.stage, part, count)
-                    self.committed += 1
+                    self.flights.committed += 1
                 case Wait(pending):
-                    self.completed = max(self.completed, self.committed - pending)
+                    self.flights.wait(pending)
 
     def _look(self, cell: Cell) -> tuple[int, Source]:
         found = self.memory.get(cell)
@@ -173,23 +160,27 @@ class Machine:
             scalars.append(value)
         for place, step in enumerate(text.steps):
             if step.guard.holds(iteration, self.trips, self.setting):
-                self._operate(done, place, step, scalars, slot.is_async and self.pipelined)
+                self._operate(done, place, step, scalars, text if slot.is_async and self.pipelined else None)
         if text.bind is not None:
             inputs = tuple(self._look(cell)[0] for a in text.reads for cell in self._cells(a, iteration))
             term = (instance, inputs, *scalars)
             self.memory[(f"={text.bind}", 0, 0)] = (self.terms.number(term), instance)
-        reads, written, early = tuple(done.reads), tuple(done.written), tuple(done.early)
-        self.executions.append(Execution(instance, part, count, reads, written, early))
+        reads, written = tuple(done.reads), tuple(done.written)
+        early, overtaken = tuple(done.early), tuple(done.overtaken)
+        self.executions.append(Execution(instance, part, count, reads, written, early, overtaken))
 
-    def _operate(self, done: _Done, place: int, step: Step, scalars: list[int], is_async: bool) -> None:
-        iteration = done.instance[1]
+    def _operate(self, done: _Done, place: int, step: Step, scalars: list[int], flying: Statement | None) -> None:
+        """Run one operation; `flying` is its statement, if that is asynchronous."""
+        iteration, flights = done.instance[1], self.flights
         inputs: list[tuple[int, ...]] = []
         for access in step.reads:
             found = [(cell, *self._look(cell)) for cell in self._cells(access, iteration)]
             done.reads += [Read(cell, source) for cell, _, source in found]
             inputs.append(tuple(value for _, value, _ in found))
-            if self.flying:
-                done.early += [f for f in self._in_flight(cell for cell, _, _ in found) if f[1] != done.instance]
+            if flights.filling:
+                done.early += [f for f in flights.unfilled(cell for cell, _, _ in found) if f[1] != done.instance]
+            if flying is not None and fetched(self.plan, flying, access):
+                flights.fetches(done.instance, (cell for cell, _, _ in found))
         what = (done.instance[0], -1 if step.constant else iteration, place)
         for n, access in enumerate(step.writes):
             targets = self._cells(access, iteration)
@@ -199,20 +190,20 @@ class Machine:
                     parts = [(inputs[0][k],), *inputs[1:]]
                 term = (what, n, k, tuple(parts), *scalars)
                 self.memory[cell] = (self.terms.number(term), done.instance)
-                if is_async:
-                    self.flying[cell] = self.committed, done.instance
+            if flying is not None:
+                flights.fills(done.instance, targets)
+            elif flights.filling or flights.fetching:
+                done.overtaken += flights.in_use(targets)
             done.written += targets
-
-    def _in_flight(self, cells: Iterable[Cell]) -> tuple[tuple[Cell, Instance], ...]:
-        flying = ((cell, self.flying[cell]) for cell in cells if cell in self.flying)
-        return tuple((cell, writer) for cell, (group, writer) in flying if group >= self.completed)
 
     def history(self) -> History:
         """What this program has done, if it ends here."""
         final = {cell: self.memory[cell] for cell in self.memory if self._visible(cell)}
-        after = [c for a in self.loop.after for c in cells(self.loop, a, 0, 0, self.setting)]
-        final.update((cell, self._look(cell)) for cell in after)
-        return History(tuple(self.executions), final, self._in_flight(after))
+        after = [c for a in self.loop.after for c in cells_after(self.loop, a, self.memory, self.setting)]
+        seen = ((cell, self._look(cell)) for cell in after)
+        final.update((c, found) for c, found in seen if self.loop.buffer[c[0]].cells is not None or _is_new(found[1]))
+        late, still_open = self.flights.read_too_early(self.setting), self.flights.written_too_early()
+        return History(tuple(self.executions), final, late, still_open)
 
     def _visible(self, cell: Cell) -> bool:
         buffer = self.loop.buffer.get(cell[0])
@@ -222,6 +213,10 @@ class Machine:
 def instance_of(source: Source) -> Instance | None:
     """The instance that a value came from, None if it was there before the loop."""
     return source if source is not None and len(source) == 2 else None
+
+
+def _is_new(source: Source) -> bool:
+    return instance_of(source) is not None
 
 
 def identity(loop: Loop, source: Source) -> Source:

@@ -103,6 +103,8 @@ def _what_happens(plan: Plan, cause: Cause) -> str:
     if cause.missing:
         return f"{reader} does not run"
     wanted, found = _origin(plan, cause.wanted), _origin(plan, cause.found)
+    if cause.overwrites:
+        return f"{reader} may overwrite {cause.buffer} while {found.removeprefix('from ')} still uses it"
     if cause.wanted == cause.found:
         return f"{reader} may read {cause.buffer} before {found.removeprefix('from ')} has filled it"
     return f"{reader} reads {cause.buffer} {found}, not {wanted}"
