@@ -1,13 +1,14 @@
 """In which other forms can a kernel be written?  Shapes that the random pipelines do not have by themselves.
 
 Each operator yields (what it did, the kernel in another form).  Most forms mean the same as the kernel; `reassigned`,
-`from_memory` and `in_last_trip` change it.  Some are ill-formed; the callers find out.
+`from_memory`, `in_last_trip` and `at_one_sum` change it.  Some are ill-formed; the callers find out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import cast
 
 from fencepost import ir
@@ -153,7 +154,32 @@ def from_memory(kernel: ir.Kernel) -> Iterator[Mutant]:
             yield f"{p} from memory in {len(chosen)} sections", replace(kernel, body=tuple(body))
 
 
+def at_one_sum(kernel: ir.Kernel) -> Iterator[Mutant]:
+    """One synchronisation is left out where a scalar made of several unknowns has one value."""
+    unknowns = [*(ir.Name(p) for p in kernel.parameters), ir.Call("word", (_ZERO,))]
+    for k, section in enumerate(kernel.body):
+        if not isinstance(section, ir.Section):
+            continue
+        for path, body in bodies(kernel):
+            if not path or path[0][0] != k:
+                continue
+            for i, stmt in enumerate(body):
+                if isinstance(stmt, SYNCS):
+                    for op in "+-":
+                        for a, b in pairwise(unknowns):
+                            total = ir.Assign("total", _sum(a, op, b))
+                            guard = ir.Compare(ir.Name("total"), (("!=", ir.Int(3)),))
+                            guarded = with_body(kernel, path, (*body[:i], ir.If(((guard, (stmt,)),)), *body[i + 1 :]))
+                            there = cast(ir.Section, guarded.body[k])
+                            there = replace(there, body=(total, *there.body))
+                            new = (*guarded.body[:k], there, *guarded.body[k + 1 :])
+                            yield (
+                                f"where total = {print_expr(total.value)} is 3: {text(stmt)}",
+                                replace(guarded, body=new),
+                            )
+
+
 SHAPES: Operators = (
     counted_down, below_zero, striding, in_two_sections, outside, through_scalars, twice_asked, in_last_trip,
-    reassigned, from_memory,
+    reassigned, from_memory, at_one_sum,
 )  # fmt: skip
