@@ -15,7 +15,7 @@ from fencepost import ir
 from fencepost.printer import print_expr
 from fencepost.rewrite import rebuild
 
-from .editing import Path, bodies, with_body
+from .editing import Path, bodies, inner, with_body
 from .mutations import SYNCS, Mutant, Operators, text
 
 _ZERO, _ONE = ir.Int(0), ir.Int(1)
@@ -156,27 +156,40 @@ def from_memory(kernel: ir.Kernel) -> Iterator[Mutant]:
 
 def at_one_sum(kernel: ir.Kernel) -> Iterator[Mutant]:
     """One synchronisation is left out where a scalar made of several unknowns has one value."""
-    unknowns = [*(ir.Name(p) for p in kernel.parameters), ir.Call("word", (_ZERO,))]
-    for k, section in enumerate(kernel.body):
-        if not isinstance(section, ir.Section):
+    for path, body in bodies(kernel):
+        variables = _variables(kernel, path)
+        if variables is None:
             continue
-        for path, body in bodies(kernel):
-            if not path or path[0][0] != k:
-                continue
-            for i, stmt in enumerate(body):
-                if isinstance(stmt, SYNCS):
-                    for op in "+-":
-                        for a, b in pairwise(unknowns):
-                            total = ir.Assign("total", _sum(a, op, b))
-                            guard = ir.Compare(ir.Name("total"), (("!=", ir.Int(3)),))
-                            guarded = with_body(kernel, path, (*body[:i], ir.If(((guard, (stmt,)),)), *body[i + 1 :]))
-                            there = cast(ir.Section, guarded.body[k])
-                            there = replace(there, body=(total, *there.body))
-                            new = (*guarded.body[:k], there, *guarded.body[k + 1 :])
-                            yield (
-                                f"where total = {print_expr(total.value)} is 3: {text(stmt)}",
-                                replace(guarded, body=new),
-                            )
+        unknowns = [*map(ir.Name, (*variables, *kernel.parameters)), ir.Call("word", (_ZERO,))]
+        for i, stmt in enumerate(body):
+            if isinstance(stmt, SYNCS):
+                for a, b in pairwise(unknowns):
+                    for made in _made_of(a, b):
+                        guard = ir.Compare(ir.Name("total"), (("!=", ir.Int(3)),))
+                        new = (ir.Assign("total", made), ir.If(((guard, (stmt,)),)))
+                        where = with_body(kernel, path, (*body[:i], *new, *body[i + 1 :]))
+                        yield f"not where {print_expr(made)} is 3: {text(stmt)}", where
+
+
+def _variables(kernel: ir.Kernel, path: Path) -> list[str] | None:
+    """The variables of the loops around a statement list, the innermost first; None outside of sections."""
+    found: list[str] = []
+    section = False
+    body: tuple[ir.Node, ...] = kernel.body
+    for at, which in path:
+        node = body[at]
+        section |= isinstance(node, ir.Section)
+        if isinstance(node, ir.For):
+            found.insert(0, node.var)
+        body = inner(node)[which]
+    return found if section else None
+
+
+def _made_of(a: ir.Expr, b: ir.Expr) -> Iterator[ir.Expr]:
+    two = ir.Int(2)
+    yield from (_sum(a, "+", b), _sum(b, "-", a), _sum(_sum(a, "*", two), "-", b), _sum(a, "*", b))
+    yield _sum(_sum(a, "//", two), "+", b)
+    yield ir.Call("max", (_sum(a, "-", b), _ZERO))
 
 
 SHAPES: Operators = (

@@ -244,13 +244,12 @@ def _untold(proof: Proof, outcome: Outcome, refuted: Refutation) -> list[Fault]:
     rings = {fault[2] for fault in shown if fault[0] == "message"}
     runs = [run for seen in outcome.facts for run in seen.runs]
     races = {
-        (one.stmt.span, cell, other.effect.pipe)
+        (one.stmt.span, touched.place, other.effect.pipe)
         for run in runs
-        for race in run.races
-        for one, other in ((race.first, race.second), (race.second, race.first))
-        for cell in {*race.touched.cells} & {*race.first_touched.cells}
+        for r in run.races
+        for one, touched, other in ((r.first, r.first_touched, r.second), (r.second, r.touched, r.first))
     }
-    unwritten = {(read.op.stmt.span, read.touched.cells) for run in runs for read in run.unwritten}
+    unwritten = {(read.op.stmt.span, read.touched.place) for run in runs for read in run.unwritten}
 
     def told(fault: Fault) -> bool:
         match fault:
@@ -264,10 +263,10 @@ def _untold(proof: Proof, outcome: Outcome, refuted: Refutation) -> list[Fault]:
                 return any(other[0] == "phase" for other in shown)
             case ("modes", *_):
                 return "304" in codes
-            case ("race", span, _, cell, pipe):
-                return span in places and (span, cell, pipe) in races
-            case ("unwritten", span, _, touched):
-                return span in places and (span, touched) in unwritten
+            case ("race", span, _, place, pipe):
+                return span in places and (span, place, pipe) in races
+            case ("unwritten", span, _, place):
+                return span in places and (span, place) in unwritten
         return bool(places & {*fault})
 
     return [fault for fault in proof.doubts if not told(fault)]

@@ -64,12 +64,16 @@ class Illegal:
 
 @dataclass(frozen=True, slots=True)
 class Touch:
-    """One operand in memory: its cells, and whether some operation of the text writes the buffer at all."""
+    """One operand in memory: its cells, and whether some operation of the text writes the buffer at all.
+
+    `place` is its number among the operands of the statement, what is written first.
+    """
 
     access: ir.Access
     slot: int
     cells: tuple[int, ...]
     written: bool
+    place: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -269,8 +273,11 @@ class Resolver:
         touches: tuple[list[Touch], list[Touch]] = ([], [])
         phased: list[int] = []
         phase = self._phase(stmt)
-        for touched, accesses, role in ((touches[0], stmt.writes, "produce"), (touches[1], stmt.reads, "consume")):
-            for access in accesses:
+        first = len(stmt.writes)
+        for touched, accesses, role, start in (
+            (touches[0], stmt.writes, "produce", 0), (touches[1], stmt.reads, "consume", first),
+        ):  # fmt: skip
+            for place, access in enumerate(accesses, start):
                 if access.name not in self.layout.depths:
                     continue
                 slot = next(operands) if access.index is not None else 0
@@ -288,7 +295,7 @@ class Resolver:
                     for lane in self._lanes(agent, stmt, access.name)
                     for c in self.layout.cells(access.name, slot, lane, part, parts)
                 ]
-                touched.append(Touch(access, slot, tuple(dict.fromkeys(cells)), self._written[access.name]))
+                touched.append(Touch(access, slot, tuple(dict.fromkeys(cells)), self._written[access.name], place))
                 if phase is not None and self.layout.spaces[access.name] == "Acc":
                     if phase[0] == role:
                         phased += cells

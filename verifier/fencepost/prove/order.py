@@ -34,6 +34,7 @@ class Reading:
     cells: tuple[int, ...]
     written: bool
     annotated: bool
+    place: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +51,7 @@ class Action:
     waits: tuple[int, ...]
     sets: tuple[int, ...]
     reads: tuple[Reading, ...]
-    writes: tuple[tuple[str, tuple[int, ...]], ...]
+    writes: tuple[tuple[str, tuple[int, ...], int], ...]  # buffer, cells, place among the operands
     core: str
     peer: str
     phase: tuple[Literal["produce", "consume"], bool] | None
@@ -82,7 +83,7 @@ class Actions:
     def touched(self) -> tuple[frozenset[int], frozenset[int]]:
         """The cells that known operations write, and those that they read."""
         known = self.known.values()
-        written = frozenset(cell for a in known for _, cells in a.writes for cell in cells)
+        written = frozenset(cell for a in known for _, cells, _ in a.writes for cell in cells)
         return written, frozenset(cell for a in known for touch in a.reads for cell in touch.cells)
 
     def _lock(self, agent: str, mutex: int) -> int:
@@ -105,11 +106,11 @@ class Actions:
             e.waits,
             e.sets,
             tuple(
-                Reading(t.access.name, t.cells, t.written, self.annotated.get(t.access.name, core) != core)
+                Reading(t.access.name, t.cells, t.written, self.annotated.get(t.access.name, core) != core, t.place)
                 for t in e.reads
                 if t.access.name not in self.unchecked
             ),
-            tuple((t.access.name, t.cells) for t in e.writes if t.access.name not in self.unchecked),
+            tuple((t.access.name, t.cells, t.place) for t in e.writes if t.access.name not in self.unchecked),
             core,
             peer,
             e.phase,
@@ -336,7 +337,7 @@ class Order:
                     if writer >= 0:
                         missing = False
                         if clock[writer] < written:
-                            faults.append(("race", a.span, touch.name, cell, self.actions.pipes[writer]))
+                            faults.append(("race", a.span, touch.name, touch.place, self.actions.pipes[writer]))
                     if not reads or (len(reads) == 1 and reads[0][0] == p):
                         cells[cell] = (writer, written, ((p, number),))
                     else:
@@ -344,17 +345,17 @@ class Order:
                 if touch.annotated and task is not None and self.tasks.get(cell) != (a.peer, task):
                     faults.append(("round", a.span, touch.name))
             if missing:
-                faults.append(("unwritten", a.span, touch.name, touch.cells))
+                faults.append(("unwritten", a.span, touch.name, touch.place))
 
     def _write(self, a: Action, clock: list[int], number: int, task: Value | None, faults: list[Fault]) -> None:
         cells, p = self.cells, a.pipe
-        for name, touched in a.writes:
+        for name, touched, place in a.writes:
             for cell in touched:
                 state = cells.get(cell)
                 if state is not None:
                     writer, written, reads = state
                     others = dict.fromkeys(q for q, n in ((writer, written), *reads) if q >= 0 and clock[q] < n)
-                    faults += [("race", a.span, name, cell, self.actions.pipes[q]) for q in others]
+                    faults += [("race", a.span, name, place, self.actions.pipes[q]) for q in others]
                 cells[cell] = (p, number, ())
                 if task is not None:
                     self.tasks[cell] = (a.core, task)

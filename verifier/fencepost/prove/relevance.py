@@ -198,7 +198,7 @@ def _build(actions: list[Action], table: Actions) -> _Tables:
         for touch in a.reads:
             for cell in touch.cells:
                 touchers[cell].add(a.pipe)
-        for _, cells in a.writes:
+        for _, cells, _ in a.writes:
             for cell in cells:
                 touchers[cell].add(a.pipe)
                 writers[cell].add(a.pipe)
