@@ -20,7 +20,7 @@ from fencepost.model.shapes import bounds, shapes
 from fencepost.prove.abstract import Agent, CannotModel, Stepper, World
 from fencepost.prove.delays import LOST
 from fencepost.prove.fold import Folder, parts_of
-from fencepost.prove.observables import plan
+from fencepost.prove.observables import OutOfTime, plan
 from fencepost.prove.order import Action, Actions, Fault, Order, Rules
 from fencepost.prove.parts import Part
 from fencepost.prove.relevance import Relevance
@@ -154,15 +154,24 @@ class Explorer:
         self.actions = Actions(self.resolver, _pipes(compiled), part.unchecked)
         self.relevance = Relevance(self.actions)
         self.symbols = Symbols()
-        plans = [plan(analyse(compiled, p), part.checks) for p in compiled.programs]
-        self.remember = (max((p.remember for p in plans), default=1) if remember is None else remember) + slack
-        self.steppers = [Stepper(compiled, p, self.symbols) for p in plans]
-        self.folder = Folder(plans, self.relevance, self.remember, slack)
+        self.slack, self.given = slack, remember
         self.scalars = [self.actions.numbers[p.agent, "S"] for p in compiled.programs]
         self.known: list[dict[tuple[int, tuple[int, ...]], Action]] = [{} for _ in compiled.programs]
         self._discover()
 
+    def _plan(self) -> None:
+        """Work out what has to be compared.  Raises OutOfTime."""
+        plans = [plan(analyse(self.compiled, p), self.part.checks, self.deadline) for p in self.compiled.programs]
+        most = max((p.remember for p in plans), default=1)
+        self.remember = (most if self.given is None else self.given) + self.slack
+        self.steppers = [Stepper(self.compiled, p, self.symbols) for p in plans]
+        self.folder = Folder(plans, self.relevance, self.remember, self.slack)
+
     def explore(self) -> Exploration:
+        try:
+            self._plan()
+        except OutOfTime:
+            return Exploration(reason="out of time")
         while True:
             try:
                 return self.run()

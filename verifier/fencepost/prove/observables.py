@@ -7,10 +7,11 @@ program do the same from there on; whoever shifts counters relies on this and on
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from math import lcm
+from math import inf, lcm
 
 from fencepost import ir
 from fencepost.model.program import Emit, Enter, Instruction, MoveCursor, Next, Require, Set, Store, Test
@@ -94,13 +95,22 @@ class Plan:
         return found
 
 
-def plan(structure: Structure, checks: bool = True) -> Plan:
+class OutOfTime(Exception):
+    """The observables were not worked out by the deadline."""
+
+
+def plan(structure: Structure, checks: bool = True, deadline: float = inf) -> Plan:
     """Work out the observables of a program.
 
-    `checks`: an expression that may be bad (a negative operand, an index out of range) is evaluated even if nobody
-    looks at its value.
+    Args:
+        checks: an expression that may be bad (a negative operand, an index out of range) is evaluated even if nobody
+            looks at its value.
+        deadline: `time.monotonic()` at which to give up.
+
+    Raises:
+        OutOfTime: it took longer than that.
     """
-    return _Flow(structure, checks).run()
+    return _Flow(structure, checks).run(deadline)
 
 
 @dataclass(slots=True)
@@ -130,7 +140,7 @@ class _Flow:
         self.facts: list[dict[Key, Fact]] = [{} for _ in self.code]
         self.steps = [self._step(pc, i) for pc, i in enumerate(self.code)]
 
-    def run(self) -> Plan:
+    def run(self, deadline: float) -> Plan:
         before: list[list[int]] = [[] for _ in self.code]
         for pc in range(len(self.code)):
             for following in successors(self.code, pc):
@@ -141,6 +151,8 @@ class _Flow:
             for pc in order:
                 if pc not in waiting:
                     continue
+                if time.monotonic() > deadline:
+                    raise OutOfTime
                 waiting.discard(pc)
                 if self._update(pc):
                     waiting.update(before[pc])
