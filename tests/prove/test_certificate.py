@@ -280,7 +280,9 @@ def test_junk_is_rejected_without_an_exception(junk: object) -> None:
 BAD_TERMS: list[Any] = [
     "0) (assert false", ["div", "x", "y"], ["foo"], [], ["and"], ["f", "|x|"], "", ["mod", "x", 0], ["mod", "x", True],
     [["f"], 1], 1.0, None, {"x": 1}, ["-", 1, 2], ["let", 1, 2, "x y"], ["not", 1, 2],
+    ["sin", 1], ["atan", 1], ["to_real", 1], "sin", "true", "n", ["x0", 1], ["any.t", 1], ["$n", 1], "value",
 ]  # fmt: skip
+"""Some are names to which a solver gives a meaning of its own."""
 
 
 @pytest.mark.parametrize("bad", BAD_TERMS, ids=repr)
@@ -290,8 +292,8 @@ def test_terms_cannot_smuggle_commands(bad: Any) -> None:
 
 
 def test_terms_are_written_as_smtlib() -> None:
-    term = read(["+", ["div", ["+", "t@1", 1], 2], ["ite", ["<=", ["sum.0", "$n"], 0], 1, -3]])
-    assert text(term) == "(+ (div (+ t@1 1) 2) (ite (<= (sum.0 $n) 0) 1 (- 3)))"
+    term = read(["+", ["div", ["+", "x1", 1], 2], ["ite", ["<=", ["f.m", "$n"], 0], 1, -3]])
+    assert text(term) == "(+ (div (+ x1 1) 2) (ite (<= (f.m $n) 0) 1 (- 3)))"
 
 
 # ------------------------------------------------------------------------------------------------ forged ones
@@ -338,6 +340,44 @@ def test_an_assume_is_not_left_out(bound: str) -> None:
     assert judged(seal(found)).problems
     if "15" in bound:
         assert judged(forged(found)).problems
+
+
+DEAD = {
+    "a mutex": ("    target a3\n", "mutex_lock 0 @ M"),
+    "a family": ("", "matmul a <- p, q @ M phase = STPhase.Final"),
+    "an offset": ("", "move s <- a @ FIX offset phase = STPhase.Final"),
+}
+
+
+@pytest.mark.parametrize("name", DEAD)
+def test_what_is_wrong_in_the_text_is_wrong_where_nobody_comes(name: str) -> None:
+    target, operation = DEAD[name]
+    text = f"""
+kernel dead(n):
+{target}    assume n >= 0
+    buffer s in Vec
+    buffer a in Acc
+
+    section cube:
+        move s <- x @ FIX
+        set_cross_core 0 @ FIX
+        if n < 0:
+            {{}}
+
+    section vector:
+        wait_cross_core 0 @ V
+        exp y <- s @ V
+"""
+    assert judged(certify(parse(text.format("pass")))).problems == ()
+    with pytest.raises(NotCertified, match="not legal"):
+        certify(parse(text.format(operation)))
+
+
+def test_assumes_about_what_may_be_outside_of_a_tuple() -> None:
+    """Where the executor reads 0 the checker would have to, too."""
+    text = SMALL.replace("    assume n >= 0\n", "    T = (5, 0, 5)\n    assume n >= 1\n    assume T[n] == 0\n")
+    with pytest.raises(NotCertified, match="outside of a tuple"):
+        certify(parse(text))
 
 
 def deep(levels: int) -> list[Any]:

@@ -152,3 +152,28 @@ def test_decisions_that_lead_back() -> None:
     assert _ends({"a": {"b"}, "b": {"c"}})
     assert not _ends({"a": {"b"}, "b": {"a"}})
     assert not _ends({"a": {"a"}})
+
+
+ELEMENT = """\
+kernel element(n):
+    T = ({elements})
+    assume n >= 1
+    assume T[n] == 0
+    section cube:
+        set_cross_core 0 @ FIX
+        if n {condition}:
+            set_cross_core 0 @ FIX
+    section vector:
+        wait_cross_core 0 @ V
+"""
+
+
+@pytest.mark.parametrize(
+    ("elements", "condition", "n"),
+    [("5, 0, 5", "> 400", 401), ("5, 0, 5", "== 777 * 777", 603729), ("0, 5", ">= 2", 9)],
+)
+def test_assumes_about_elements_outside_of_a_tuple(elements: str, condition: str, n: int) -> None:
+    """Such an element is 0, so the assume allows the values."""
+    kernel = parse(ELEMENT.format(elements=elements, condition=condition))
+    assert run(kernel, {"n": n}).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=20)).verdict is Verdict.REFUTED

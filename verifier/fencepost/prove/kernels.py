@@ -11,12 +11,12 @@ from fencepost.model.effects import Resolver
 from fencepost.model.program import Compiled, Program
 from fencepost.prove import solver
 from fencepost.prove.evaluation import Functions, Values
-from fencepost.prove.expressions import Env, Expressions, State, smt_name
+from fencepost.prove.expressions import Demand, Env, Expressions, State, smt_name
 from fencepost.prove.ranks import Summation, Sums
 from fencepost.prove.rewrite import Known
 from fencepost.prove.smtlib import Language
 from fencepost.prove.symbolic import Trace, Walker
-from fencepost.prove.terms import Cond, Lin, le, negate, symbol
+from fencepost.prove.terms import Cond, Lin, conjoin, disjoin, le, negate, symbol
 
 
 @dataclass(slots=True)
@@ -102,10 +102,16 @@ def _assumptions(compiled: Compiled) -> tuple[Cond, ...]:
         found.append(le(-symbol("block")))
     if compiled.kernel.assumes:
         names = {p: i for i, p in enumerate(compiled.parameters)}
-        expressions = Expressions(compiled, Program("", (), (), (), (), names, {}), None)
+        demands: list[Demand] = []
+        expressions = Expressions(compiled, Program("", (), (), (), (), names, {}), demands)
         env: Env = {i: symbol(smt_name(p)) for i, p in enumerate(compiled.parameters)}
         state = State((), env, {})
-        found += [expressions.condition(a, state) for a in compiled.kernel.assumes]
+        for assume in compiled.kernel.assumes:
+            demands.clear()
+            holds = expressions.condition(assume, state)
+            # what the executor makes of an element outside of a tuple, or of a quotient by zero, is left open
+            odd = [conjoin((*d.path, negate(d.safe))) for d in demands if d.kind != "negative"]
+            found.append(disjoin((holds, *odd)))
     return tuple(found)
 
 

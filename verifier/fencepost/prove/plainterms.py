@@ -17,7 +17,9 @@ class Rejected(Exception):
 
 
 Term = Any  # int | str | tuple[str, Term, ...]
-_NAME = re.compile(r"[A-Za-z$][A-Za-z0-9_.@!$]*")
+_SYMBOL = re.compile(r"\$[A-Za-z0-9_!]+|x[0-9]+|any\.[A-Za-z0-9_.!]+|(f|op)\.[A-Za-z0-9_.!]+")
+_FUNCTION = re.compile(r"(f|op)\.[A-Za-z0-9_.!]+")
+"""Names that certificates use; none that a solver might give a meaning of its own."""
 _OPERANDS = {"+": 0, "and": 0, "or": 0, "-": 1, "not": 1, "*": 2, "div": 2, "mod": 2, "<=": 2, "=": 2, "ite": 3}
 """The operators, with their numbers of operands; 0 for any number."""
 _NEUTRAL = {"+": 0, "and": "true", "or": "false"}
@@ -31,12 +33,12 @@ def read(data: Any) -> Term:
     Raises:
         ValueError: it is no term in simplest form over the operators and the names that certificates use.
     """
-    if type(data) is int or (isinstance(data, str) and _NAME.fullmatch(data)):
+    if type(data) is int or (isinstance(data, str) and _SYMBOL.fullmatch(data)):
         return data
     if not isinstance(data, list) or len(data) < 2 or not isinstance(data[0], str):
         raise ValueError(f"not a term: {data!r}")
     head, operands = data[0], tuple(map(read, data[1:]))
-    count = _OPERANDS.get(head, 0 if _NAME.fullmatch(head) else None)
+    count = _OPERANDS.get(head, 0 if _FUNCTION.fullmatch(head) else None)
     divides = head not in ("div", "mod") or (type(operands[-1]) is int and operands[-1] > 0)
     if count not in (0, len(operands)) or not divides or make(head, *operands) != (head, *operands):
         raise ValueError(f"not a term in its simplest form: {data!r}")

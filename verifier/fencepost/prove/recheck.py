@@ -119,11 +119,14 @@ def derive(kernel: ir.Kernel, tables: Any) -> list[dict[str, str]]:
 def assumption(resolver: Resolver) -> Term:
     """What is assumed of the parameters."""
     compiled = resolver.compiled
-    outside = Evaluator(compiled, "", {p: f"${plain(p)}" for p in compiled.parameters})
+    asked: list[tuple[str, Term]] = []
+    outside = Evaluator(compiled, "", {p: f"${plain(p)}" for p in compiled.parameters}, lambda *a: asked.append(a))
     assumed = [outside.truth(condition) for condition in compiled.kernel.assumes]
     own = "block" in compiled.parameters and "block" not in compiled.kernel.parameters
     if any(name.startswith("op.") for name, *_ in applications(assumed)):
         raise Rejected("whether the assumes can hold depends on products or quotients of unknowns")
+    if any(name.endswith(": index") and inside != "true" for name, inside in asked):
+        raise Rejected("whether the assumes can hold depends on elements that may be outside of a tuple")
     return both(*assumed, le(0, "$block") if own else "true")
 
 

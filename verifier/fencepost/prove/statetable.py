@@ -10,12 +10,12 @@ are finite: so every execution ends, and nothing is ever wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost import ir
-from fencepost.model.effects import Effect, Resolver
+from fencepost.model.effects import Resolver
 from fencepost.model.program import Emit, Enter, Jump, MoveCursor, Next, Require, Set, Store, Test
 from fencepost.prove.plainterms import Rejected, Term, add, applications, eq, lt, make, no, read, short, subst
 from fencepost.prove.plainvalues import Evaluator, plain
@@ -277,27 +277,28 @@ def fields_of(item: Any, *names: str) -> list[Any]:
     return [item[name] for name in names]
 
 
-def legal(resolver: Resolver, uses: Iterable[tuple[str, str, Any, tuple[Effect, ...]]]) -> None:
-    """Reject what is wrong whatever the values are, and what this checker does not understand.
+def legal(resolver: Resolver) -> None:
+    """Reject what is wrong wherever it stands, modes that differ, and what this checker does not understand.
 
-    A use is the name of an operation, its agent, its statement and its effects.
+    The effects of the resolver are those of all operations that are ever executed.
     """
-    modes: dict[tuple[bool, int], str] = {}
     target, layout = resolver.compiled.target, resolver.layout
     if any(b.shared for b in resolver.compiled.kernel.buffers) or target.signals != "counting":
         raise Rejected("memory that blocks share and signals that merge are not certified")
-    for name, agent, stmt, effects in uses:
+    for stmt in ir.walk(resolver.compiled.kernel):
         wrong = isinstance(stmt, (ir.MutexLock, ir.MutexUnlock)) and not target.has_mutex
         if isinstance(stmt, ir.DataOp) and stmt.phase is not None:
             reads, writes = ({layout.spaces.get(a.name) for a in some} for some in (stmt.reads, stmt.writes))
             wrong = not target.has_unit_flag or stmt.family not in (None, "Acc" if stmt.pipe == "M" else "ST")
             wrong |= stmt.op == "move" and (stmt.offset or "Acc" not in reads or "Vec" not in writes)
-        if isinstance(stmt, (ir.SetCross, ir.WaitCross)):  # an id belongs to its sender
-            sends = isinstance(stmt, ir.SetCross) or stmt.mode.startswith("INTER")
-            ids = ((sends == (agent == "aic"), effect.arguments[0] % 16) for effect in effects)
-            wrong = any(modes.setdefault(key, stmt.mode) != stmt.mode for key in ids)
         if wrong:
-            raise Rejected(f"{name} is not legal: its mode, phase or target")
+            raise Rejected(f"{type(stmt).__name__} in line {stmt.span.line} is not legal: its phase or target")
+    modes: dict[tuple[bool, int], str] = {}
+    for e in resolver.effects():
+        if isinstance(e.stmt, (ir.SetCross, ir.WaitCross)):  # an id belongs to its sender
+            sends = isinstance(e.stmt, ir.SetCross) or e.stmt.mode.startswith("INTER")
+            if modes.setdefault((sends == (e.agent == "aic"), e.arguments[0] % 16), e.stmt.mode) != e.stmt.mode:
+                raise Rejected(f"{e.agent}.{e.site} is not legal: its mode")
 
 
 def table_claims(resolver: Resolver, tables: dict[str, Any]) -> Iterator[Claim]:
@@ -310,7 +311,7 @@ def table_claims(resolver: Resolver, tables: dict[str, Any]) -> Iterator[Claim]:
     for scheme, table in tables.items():
         for name, conditions in _claims(resolver, scheme == "batched", table):
             yield f"{scheme}: {name}", conditions
-    legal(resolver, ((f"{e.agent}.{e.site}", e.agent, e.stmt, (e,)) for e in resolver.effects()))
+    legal(resolver)
 
 
 def _claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
