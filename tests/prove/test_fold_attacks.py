@@ -177,3 +177,121 @@ def test_assumes_about_elements_outside_of_a_tuple(elements: str, condition: str
     kernel = parse(ELEMENT.format(elements=elements, condition=condition))
     assert run(kernel, {"n": n}).leftovers
     assert check_kernel(kernel, CheckOptions(timeout=20)).verdict is Verdict.REFUTED
+
+
+COUNTER = """\
+kernel counter(n):
+    assume n >= 0
+    buffer x[4] in Vec
+    section vector:
+        k = {start}
+        p = 0
+        for t in range(n):
+            barrier V
+            p = 1 - p
+        {use}
+    section cube:
+        barrier M
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "use", "n"),
+    [
+        ("n // 100", "fill x[k + p] <- q @ V", 500),
+        ("n - 60", "if k > p:\n            set_cross_core 7 @ V", 70),
+        ("n - 1", "if k - p == 101:\n            set_cross_core 7 @ V", 102),
+        ("n + 1", "if k + p > 100:\n            wait_cross_core 1 @ V", 101),
+    ],
+)
+def test_what_is_compared_with_a_counter_of_an_earlier_run(start: str, use: str, n: int) -> None:
+    """A counter that comes into a loop is forgotten there; what it is compared with later is not."""
+    kernel = parse(COUNTER.format(start=start, use=use))
+    assert not run(kernel, {"n": n}).clean
+    assert check_kernel(kernel, CheckOptions(timeout=10)).verdict is not Verdict.PROVED
+
+
+MAXIMUM = """\
+kernel maximum(n, b):
+    assume n >= 0
+    section vector:
+        c = 0
+        for i in range(n):
+            barrier V
+            c = c + 1
+        {assignment}
+        if x - n{more} == 80:
+            set_cross_core 7 @ V
+        if c > n:
+            barrier V
+    section cube:
+        barrier M
+"""
+
+
+@pytest.mark.parametrize(
+    ("assignment", "more"),
+    [("x = max(n, 200)", " + 0 * c"), ("x = c\n        if b > 0:\n            x = max(n, 200)", "")],
+)
+def test_a_maximum_beside_a_counter(assignment: str, more: str) -> None:
+    """That a value is too small to be shifted holds for the run in which it was compared."""
+    kernel = parse(MAXIMUM.format(assignment=assignment, more=more))
+    assert run(kernel, {"n": 120, "b": 1}).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=10)).verdict is not Verdict.PROVED
+
+
+OTHERS = """\
+kernel others(n):
+    assume n >= 10
+    section vector:
+        c = 0
+        for t in range(f(0)):
+            barrier V
+            c = c + 1
+        if f(1) < c:
+            if f(1) == n:
+                set_cross_core 7 @ V
+    section cube:
+        barrier M
+"""
+
+PARTS = """\
+kernel parts(n, m):
+    assume n >= 0
+    assume m >= 0
+    section vector:
+        r = {sum}
+        c = 0
+        for t in range(n):
+            barrier V
+            if t > m:
+                break
+            if t > f(0):
+                break
+            if t > f(1):
+                break
+            c = c + 1
+        if n == c:
+            if m == c:
+                if f(0) == c:
+                    if r == f(0) {more} + 0 * c:
+                        set_cross_core 7 @ V
+                    if f(1) > c:
+                        barrier V
+    section cube:
+        barrier M
+"""
+
+
+def test_another_value_of_a_function_is_compared_with_the_count() -> None:
+    kernel = parse(OTHERS)
+    assert run(kernel, {"n": 30}, FunctionTable({("f", (0,)): 50, ("f", (1,)): 30})).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=10)).verdict is not Verdict.PROVED
+
+
+@pytest.mark.parametrize(("total", "more"), [("n + m", "+ 70"), ("n - m", "- 70"), ("m - n", "- 70")])
+def test_a_sum_whose_parts_move(total: str, more: str) -> None:
+    kernel = parse(PARTS.format(sum=total, more=more))
+    table = FunctionTable({("f", (0,)): 70, ("f", (1,)): 70})
+    assert run(kernel, {"n": 70, "m": 70}, table).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=10)).verdict is not Verdict.PROVED

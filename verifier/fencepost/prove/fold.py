@@ -312,13 +312,13 @@ class _Folding:
             open_ = open_ or more
             if isinstance(node, Named) and node.kind == "function" and len(members) > 1:
                 # any one of the values may be meant: they all move together
+                open_ = open_ or len(sign.shape) > 2 or any(member in total for member, _ in members)
                 for member, _ in members:
                     total[member] = c
-                open_ = open_ or len(sign.shape) > 2
                 continue
             for member, factor in members:
                 total[member] = total.get(member, 0) + c * factor
-        if len(sign.shape) > 1 and any(map(self._is_bounded, (node for node, _ in sign.shape))):
+        if len(sign.shape) > 1 and any(self._is_bounded(n) or self._is_copied(n, level) for n, _ in sign.shape):
             for member in total:  # through a value to come they are compared with constants
                 self._limit(member, 0)
         parts = [m for m, c in total.items() if c]
@@ -344,8 +344,17 @@ class _Folding:
         head = node.name.partition("(")[0]
         return head in OPAQUE or head == TRIPS or lower_bound(head) is not None or head in self.bounded
 
+    def _is_copied(self, node: Node, level: Level | None) -> bool:
+        """Whether a node stands for values of a function at another level, others of which may come."""
+        if not isinstance(node, Named) or node.kind != "function" or node.unique:
+            return False
+        return any(base.level != level for base in self.functions.get(node.name, ()))
+
     def _balanced(self, sign: Sign, total: dict[Member, int]) -> bool:
         """Whether shifting all members together leaves the shape as it is, whichever function value is meant."""
+        slots = [a.values[n] for a in self.agents for n, _ in sign.shape if isinstance(n, int) and n < len(a.values)]
+        if any(isinstance(v, Linear) and (len(v.terms) > 1 or v.terms[0][1] != 1) for v in slots):
+            return False  # a sum may stay as it is while its parts move
         many = [
             c
             for node, c in sign.shape

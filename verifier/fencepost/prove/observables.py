@@ -284,6 +284,11 @@ class _Flow:
             )
             if not forgotten:
                 kept[key] = fact
+                continue
+            assert isinstance(what, tuple)
+            for node, _ in what:  # the others are compared with a number that nobody knows any more
+                if not (isinstance(node, int) and stale.get(node, FIXED) < FIXED):
+                    _put(kept, ("above", node, key[2], key[3]), FIXED)
         for slot, threshold in stale.items():
             if threshold < FIXED:
                 _put(kept, ("above", slot, loop.level, True), threshold)

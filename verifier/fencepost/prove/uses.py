@@ -76,7 +76,7 @@ class Form:
     @property
     def idle(self) -> bool:
         """Whether the form is only taken while all of it is too small to be shifted anyway."""
-        return all(term in self.small for term, _ in self.terms)
+        return not self.terms
 
 
 UNKNOWN = Form((), None, None)
