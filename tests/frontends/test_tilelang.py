@@ -269,12 +269,51 @@ def test_macros_and_python_loops() -> None:
 
     for k in T.Pipelined(8, stage=[0, 1, 1], order=[0, 1, 2]):
         load(a, k)
-        for n in range(2):
+        for n in (0, 1):
             T.copy(a, B[bx, k * 64 + n])
     """
     (loop,) = pipelines(_kernel(body))
     assert [s.op for s in loop.body if isinstance(s, ir.DataOp)] == ["tile_copy"] * 3
     assert _check(body).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("rounds", ["range(2)", "T.serial(2)", "range(0, 4, 2)", "range(1, M)"])
+def test_range_is_a_loop_of_the_program(rounds: str) -> None:
+    body = f"""
+    for k in T.Pipelined(8, stage=[0, 1], order=[0, 1]):
+        for n in {rounds}:
+            T.copy(A[bx, k * 64], a)
+        T.copy(a, B[bx, k * 64])
+    """
+    assert len(pipelines(_kernel(body))[0].body) == 2
+    assert _check(body).verdict is (Verdict.UNKNOWN if "M" in rounds else Verdict.PROVED)
+    as_three = body.replace("[0, 1]", "[0, 0, 1]", 1).replace("[0, 1]", "[0, 1, 2]", 1)
+    assert _codes(as_three) == ["901"]
+
+
+def test_python_functions_keep_their_range() -> None:
+    body = """
+    def load(target, column):
+        for n in range(2):
+            T.copy(A[bx, column * 64], target)
+
+    for k in T.Pipelined(8, stage=[0, 0, 1], order=[0, 1, 2]):
+        load(a, k)
+        T.copy(a, B[bx, k * 64])
+    """
+    assert len(pipelines(_kernel(body))[0].body) == 3
+    assert _check(body.replace("range(2)", "range(M)")).verdict is not Verdict.PROVED
+
+
+@pytest.mark.parametrize("over", ["enumerate([a, a])", "zip([0, 1], [a, a])", "others(a)"])
+def test_loops_over_python_objects_are_any_number_of_statements(over: str) -> None:
+    body = f"""
+    for k in T.Pipelined(8, stage=[0, 1], order=[0, 1]):
+        for n, tile in {over}:
+            T.copy(A[bx, k * 64], a)
+        T.copy(a, B[bx, k * 64])
+    """
+    assert _check(body).verdict is Verdict.UNKNOWN
 
 
 def test_inner_loops_are_one_statement() -> None:

@@ -262,3 +262,51 @@ def test_as_kernel_ir() -> None:
     body = _loop(FILL, "if k >= 0:\n    s = cnt[0]\n    T.copy(A[s, 0], a)", "T.copy(a, B[0, 0])", notes="num_stages=0")
     lines = [line.strip() for line in print_kernel(_kernel(body)).splitlines()]
     assert {"buffer s in Vec", "store s <- cnt part 0 of 2 @ S", "tile_copy a <- A, s @ S"} <= set(lines)
+
+
+VARYING = [
+    "T.fill(a, {'x': k}['x'])",
+    "T.fill(a, {'x': [k]}['x'][0])",
+    "T.fill(a, {'x': k, 'y': 0}[bx])",
+    "T.fill(a, {k: 1, 0: 2}[0])",
+    "T.fill(a, {**{'x': k}}['x'])",
+    "T.fill(a, {'x': k}.get('x'))",
+    "T.fill(a, (lambda: k)())",
+    "T.fill(a, (lambda k=k: k)())",
+    "T.fill(a, outer())",
+    "T.fill(a, named())",
+    "T.fill(a, [*[0, k], 5][1])",
+    "T.fill(a, ([1] if k % 2 else [2])[0])",
+    "T.fill(a, f'{k}')",
+    "T.fill(a, [k for _ in (0,)][0])",
+    "T.fill(a, {k}.pop())",
+    "d = {'x': k}\nT.fill(a, d['x'])",
+    "d = lambda: k\nT.fill(a, d())",
+    "d = [k for _ in (0,)]\nT.fill(a, d[0])",
+]
+FIXED = [
+    "T.fill(a, {'x': 3}['x'])",
+    "T.fill(a, (lambda: 3)())",
+    "T.fill(a, [*[0, 1], 5][1])",
+    "d = {}\nT.fill(a, d[0])",
+]
+
+
+def _filled(fill: str) -> PipelineResult:
+    loop = _loop(fill, "T.copy(a, B[bx, k * 64])", notes="stage=[0, 1], order=[0, 1]", after="T.copy(a, A[0, 0])")
+    return _check(f"outer = lambda: k\ndef named():\n    return outer()\n{loop}")
+
+
+@pytest.mark.parametrize("fill", VARYING)
+def test_values_that_are_not_understood_may_change_with_the_iteration(fill: str) -> None:
+    assert [f.code for f in _filled(fill).faults] == ["925"]
+
+
+@pytest.mark.parametrize("fill", FIXED)
+def test_values_that_are_not_understood_but_do_not_change(fill: str) -> None:
+    assert _filled(fill).verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize("made", ["{}", "[0]"])
+def test_entries_that_are_set_in_the_loop_are_said(made: str) -> None:
+    assert _filled(f"d = {made}\nd[0] = k\nT.fill(a, d[0])").verdict is Verdict.UNKNOWN

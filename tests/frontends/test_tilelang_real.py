@@ -66,6 +66,8 @@ def _body(r: Random) -> str:
                 ["for i, j in T.Parallel(64, 64):", f"    {r.choice(shared)}[i, j] = A[i, k * 64 + j]"],
                 [f"T.reduce_sum({every}, row, dim=1)"],
                 [f"T.copy({r.choice(fragments)}, C[0, k * 64])"],
+                ["for i in range(2):", f"    T.copy(A[0, k * 64 + i], {r.choice(shared)})"],
+                ["for i in range(2):", f"    T.copy({r.choice(fragments)}, C[i, k * 64])"],
             )
         )
     return _text(lines)

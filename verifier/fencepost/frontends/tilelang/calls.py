@@ -189,7 +189,9 @@ class Calls(Definitions):
         outer, self.evaluator.scope = self.evaluator.scope, inside
         self.calls = (*self.calls, name)
         state, self.choices, self.returned, self.result = (self.choices, self.returned), 0, False, Plain(None)
+        unrewritten, self.unrewritten = self.unrewritten, not function.is_macro
         nodes = self.body(function.node.body)
+        self.unrewritten = unrewritten
         self.choices, self.returned = state
         self.calls = self.calls[:-1]
         self.evaluator.scope = outer

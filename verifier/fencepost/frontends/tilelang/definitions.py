@@ -143,8 +143,8 @@ class Definitions(State):
                 if isinstance(owner, Tensor):
                     region = self.evaluator.region(owner, index)
                     return [self.operation(node, self._store_name(owner, value), (value,), (region,))]
-                if isinstance(owner, (Several, Opaque)):  # nothing of the program: entries of it are read as unknown
-                    return []
+                if isinstance(owner, (Several, Opaque)) and self.evaluator.settled(value, index):
+                    return []  # nothing of the program: entries of it are read as unknown
                 return [self.gap(node, f"an assignment to `{ast.unparse(target)[:60]}`")]
             case ast.Tuple(items) | ast.List(items) if all(isinstance(i, ast.Name) for i in items):
                 found = self.evaluator.value(value)

@@ -25,6 +25,7 @@ from fencepost.frontends.tilelang.values import (
     Tensor,
     Vague,
     Value,
+    mentioned,
 )
 from fencepost.spelling import is_name
 
@@ -75,7 +76,7 @@ class Evaluator:
             case ast.Name(name):
                 return self._name(name)
             case ast.Tuple(items) | ast.List(items):
-                return Several(tuple(self.value(i) for i in items), isinstance(node, ast.List))
+                return self._several(node, items)
             case ast.UnaryOp(op, operand):
                 return self._unary(node, op, operand)
             case ast.BinOp(left, op, right):
@@ -92,9 +93,15 @@ class Evaluator:
                 return self._attribute(node, base, name)
             case ast.Call():
                 return self._call(node)
-            case ast.Dict(_, entries):
-                found = self._unknown(node, entries)
-                return found if found.loads else Opaque("a dictionary")
+            case ast.Dict(keys, entries):
+                return self._object("a dictionary", self._unknown(node, [*filter(None, keys), *entries]))
+            case ast.Lambda(arguments, body):
+                given = ast.copy_location(ast.Return(body), body)
+                named = ast.FunctionDef(name="lambda", args=arguments, body=[given], decorator_list=[])
+                return Function(ast.copy_location(named, node), self.scope)
+            case ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.JoinedStr():
+                found = self._unknown(node, list(_children(node)))
+                return found if found.static else self._object("an object", found)
             case _:
                 return self._unknown(node, list(_children(node)))
 
@@ -117,6 +124,10 @@ class Evaluator:
                 return self._load(Region(value))
             case Tensor():
                 return Number(self._fresh(node, False), False, (Region(value),))
+            case Opaque(_, Number() as made):
+                return made
+            case Function():
+                return self._made_of(node, [value])
             case Plain() | Opaque():
                 return Number(self._fresh(node, True), True)
             case Either():
@@ -126,6 +137,10 @@ class Evaluator:
                 return Number(self._fresh(node, not loads, bool(loads)), not loads, loads)
             case _:
                 return self._unknown(node, list(_children(node)))
+
+    def settled(self, *nodes: ast.expr) -> bool:
+        """Whether some expressions have values that are the same in all rounds of the loops, and read from nothing."""
+        return all(_is_static(value) and not touched(value) for value in map(self.value, nodes))
 
     def called(self, node: ast.expr) -> str | None:
         """`copy` for `T.copy`, where T is the language; None for other calls."""
@@ -151,6 +166,23 @@ class Evaluator:
         spelled = name if is_name(name) and name not in (*ir.BUILTINS, *ir.INTERPRETED) else f"{name}_"
         self.symbols[spelled] = None
         return Number(ir.Name(spelled), True)
+
+    def _several(self, node: ast.Tuple | ast.List, parts: list[ast.expr]) -> Value:
+        items: list[Value] = []
+        for part in parts:
+            found = self.value(part.value if isinstance(part, ast.Starred) else part)
+            if not isinstance(part, ast.Starred):
+                items.append(found)
+            elif isinstance(found, Several):
+                items += found.items
+            else:  # which item stands where is not known
+                return self._object("a list", self._unknown(node, parts))
+        return Several(tuple(items), isinstance(node, ast.List))
+
+    @staticmethod
+    def _object(text: str, made: Number) -> Value:
+        """An object of Python, made of values that are known as far as `made` tells; it is no value of the program."""
+        return made if made.loads else Opaque(text, None if made.static else made)
 
     def _not(self, node: ast.expr, operand: ast.expr) -> Value:
         value = self.truth(operand)
@@ -283,7 +315,7 @@ class Evaluator:
         if any(isinstance(v, Tensor) and v.scalar for v in (a, b)):
             return self._unknown(node, [test, body, orelse])
         if isinstance(a, (Tensor, Several, Either)) or isinstance(b, (Tensor, Several, Either)):
-            return Either((a, b), tuple(touched(condition)))
+            return Either((a, b), tuple(touched(condition)), mentioned((condition,)))
         c, x, y = self.as_number(test, condition), self.as_number(body, a), self.as_number(orelse, b)
         return self._sized(node, ir.Choose(c.expr, x.expr, y.expr), (c, x, y))
 
@@ -301,11 +333,12 @@ class Evaluator:
                 if isinstance(chosen, int) and -len(items) <= chosen < len(items):
                     return items[chosen]
                 if any(isinstance(i, (Tensor, Region, Several, Either)) for i in items):
-                    return Either(items, tuple(touched(place)))
+                    return Either(items, tuple(touched(place)), mentioned((place,)))
                 return self._unknown(node, [base, index])
-            case Either(items, loads):
+            case Either(items, loads, names):
                 parts = tuple(i for item in items for i in (item.items if _is_list(item) else (item,)))
-                return Either(parts, (*loads, *touched(self.value(index))))
+                place = self.value(index)
+                return Either(parts, (*loads, *touched(place)), (*names, *mentioned((place,))))
             case _:
                 return self._unknown(node, [base, index])
 
@@ -358,8 +391,8 @@ class Evaluator:
                 return owner
             case Tensor():
                 return Opaque(f"{owner.name}.{name}")
-            case Opaque(text):
-                return Opaque(f"{text}.{name}")
+            case Opaque(text, made):
+                return Opaque(f"{text}.{name}", made)
             case _:
                 return self._unknown(node, [base])
 
@@ -368,8 +401,14 @@ class Evaluator:
         if word is None and isinstance(node.func, ast.Name) and node.func.id not in self.scope:
             word = node.func.id if node.func.id in ("min", "max", "int", "bool", "len", "abs") else None
         arguments = [*node.args, *(k.value for k in node.keywords)]
-        if word is None and isinstance(node.func, ast.Attribute):
-            arguments.append(node.func.value)
+        if word is None:
+            match node.func:
+                case ast.Attribute(owner):
+                    arguments.append(owner)
+                case ast.Name(name) if name not in self.scope:
+                    pass
+                case called:
+                    arguments.append(called)
         settled = self.called(node.func) is None or word in SETTLED
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
@@ -429,19 +468,44 @@ class Evaluator:
 
     def _unknown(self, node: ast.expr, parts: list[ast.expr], settled: bool = True) -> Number:
         """A value that is not computed; it still reads what its parts read.  `settled`: it depends on nothing else."""
+        return self._made_of(node, map(self.value, parts), settled)
+
+    def _made_of(self, node: ast.expr, values: Iterable[Value], settled: bool = True) -> Number:
         loads: dict[Region, None] = {}
         static = settled
-        for part in parts:
-            match self.value(part):
+        for found in values:
+            match found:
                 case Tensor() as tensor:
                     loads[Region(tensor)] = None
                 case Region() as region:
                     loads[region] = None
+                case Function() as function:
+                    inside = self._free(function)
+                    loads.update((load, None) for value in inside for load in touched(value))
+                    static = static and all(map(_is_static, inside))
                 case value:
                     loads.update(dict.fromkeys(touched(value)))
                     static = static and _is_static(value)
         static = static and not loads
         return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
+
+    def _free(self, function: Function) -> list[Value]:
+        """What the names may mean that a function does not define, those of the functions that it calls included."""
+        found: list[Value] = []
+        stack, seen = [function], {id(function.node)}
+        while stack:
+            one = stack.pop()
+            arguments = one.node.args
+            own = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+            names = {n.id for s in one.node.body for n in ast.walk(s) if isinstance(n, ast.Name)} - own
+            names |= {n.id for d in _defaults(arguments) for n in ast.walk(d) if isinstance(n, ast.Name)}
+            for value in (scope[name] for name in sorted(names) for scope in (one.scope, self.scope) if name in scope):
+                if not isinstance(value, Function):
+                    found.append(value)
+                elif id(value.node) not in seen:
+                    seen.add(id(value.node))
+                    stack.append(value)
+        return found
 
     def anything(self, node: ast.AST, name: str, loads: Iterable[Region] = (), noted: bool = False) -> Number:
         """What is not known, goes by a name after the statement `node`, and may be another in each round of a loop.
@@ -524,7 +588,8 @@ def touched(value: Value) -> list[Region]:
         case Number(loads=loads):
             return list(loads)
         case Either(items, loads):
-            return [replace(r, at=(*r.at, *loads)) for item in items for r in touched(item)]
+            found = [touched(item) for item in items]
+            return [replace(r, at=(*r.at, *loads)) for f in found for r in f] + ([] if all(found) else list(loads))
         case Several(items):
             return [region for item in items for region in touched(item)]
         case _:
@@ -540,8 +605,14 @@ def _is_static(value: Value) -> bool:
             return all(map(_is_static, items))
         case Tensor() | Region():
             return False
+        case Opaque(_, made):
+            return made is None or made.static
         case _:
             return True
+
+
+def _defaults(arguments: ast.arguments) -> list[ast.expr]:
+    return [*arguments.defaults, *filter(None, arguments.kw_defaults)]
 
 
 def _children(node: ast.AST) -> Iterable[ast.expr]:

@@ -166,7 +166,7 @@ class Lowering(PipelineNotes):
         for name in dict.fromkeys((*one, *other)):
             values = tuple(dict.fromkeys(s[name] for s in (one, other) if name in s))
             if all(isinstance(v, (Tensor, Either)) for v in values):
-                self.scope[name] = values[0] if len(values) == 1 else Either(values)
+                self.scope[name] = values[0] if len(values) == 1 else Either(values, names=self.evaluator.variables)
             elif any(v != self.scope.get(name) for v in values):
                 self.scope[name] = self.evaluator.anything(node, name, [load for v in values for load in touched(v)])
 
@@ -258,6 +258,8 @@ class Lowering(PipelineNotes):
                 return self.body(node.body)
             case "Parallel" | "grid":
                 return [self._parallel(node, call, names)]
+            case None if self.in_pipeline:
+                return [self.gap(node, f"how many statements the loop over `{ast.unparse(call)[:60]}` is")]
             case _:
                 return [self._some_loop(node, call, names)]
 
@@ -295,18 +297,23 @@ class Lowering(PipelineNotes):
         bounds = self._bounds(call)
         start, stop, step = (n.expr for n in bounds)
         sure = _runs(start, stop, step)
-        if word == "range" and isinstance(start, ir.Int) and isinstance(stop, ir.Int) and isinstance(step, ir.Int):
-            values = range(start.value, stop.value, step.value or 1)
-            if len(values) <= _MAX_UNROLLED:  # Python's own loop: the compiler sees its rounds one after another
-                nodes: list[Node] = []
-                for value in values:
-                    self.scope.update({name: Plain(value) for name in names})
-                    nodes += self.body(node.body)
-                return nodes
+        if word == "range" and self.unrewritten:
+            return self._unrolled(node, (start, stop, step), names)
         if not isinstance(step, ir.Int) or step.value == 0:
             return [self.gap(node, "a loop whose step is not constant")]
         name = names[0] if names else "_"
         return [self._loop(node, name, node.body, (start, stop, step), sure, _loads(bounds))]
+
+    def _unrolled(self, node: ast.For, bounds: tuple[ir.Expr, ir.Expr, ir.Expr], names: list[str]) -> list[Node]:
+        """Python's own loop, of a function that the compiler does not rewrite: it sees the rounds one after another."""
+        values = [b.value for b in bounds if isinstance(b, ir.Int)]
+        if len(values) < 3 or not values[2] or len(range(*values)) > _MAX_UNROLLED:
+            return [self.gap(node, f"how many statements the loop over `{ast.unparse(node.iter)[:60]}` is")]
+        nodes: list[Node] = []
+        for value in range(*values):
+            self.scope.update({name: Plain(value) for name in names})
+            nodes += self.body(node.body)
+        return nodes
 
     def _loop(
         self,

@@ -25,7 +25,9 @@ class State(ABC):
     """`evaluator` holds the scope; `assumed` collects what was taken for granted.
 
     `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
-    `calls` the macros that are being put in place.  `in_pipeline`: the statements at hand are those of a pipeline.
+    `calls` the macros that are being put in place; `unrewritten`: the innermost one is a function of Python that the
+    compiler does not rewrite, so that its `range` is no loop of the program.  `in_pipeline`: the statements at hand are
+    those of a pipeline.
 
     `choices` counts the branches and loops around the statement at hand, within the function that is put in place;
     `returned`: that function has ended; `result` is what it gave.  `left` is the
@@ -37,6 +39,7 @@ class State(ABC):
     assumed: dict[str, None] = field(default_factory=dict)
     depth: int = 0
     calls: tuple[str, ...] = ()
+    unrewritten: bool = False
     names: set[str] = field(default_factory=set)
     defaults: dict[str, int] = field(default_factory=dict)
     in_pipeline: bool = False

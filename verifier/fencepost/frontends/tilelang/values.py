@@ -102,10 +102,11 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One of several things; which one is not known, but read from `loads`."""
+    """One of several things; which one is not known, but read from `loads` and told by the scalars `names`."""
 
     items: tuple[Value, ...]
     loads: tuple[Region, ...] = field(default=(), compare=False)
+    names: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +120,13 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Anything else: a data type, a module, an object of the compiler."""
+    """Anything else: a data type, a module, an object of the compiler.
+
+    `made` stands for what is inside where that may be something else in each round of a loop.
+    """
 
     text: str = ""
+    made: Number | None = field(default=None, compare=False)
 
 
 def deep(regions: Iterable[Region]) -> tuple[Region, ...]:
@@ -144,7 +149,12 @@ def mentioned(values: Iterable[Value]) -> tuple[str, ...]:
         match stack.pop():
             case Number(expr):
                 found |= dict.fromkeys(names_of((expr,)))
-            case Several(items) | Either(items):
+            case Opaque(_, Number() as made):
+                stack.append(made)
+            case Several(items):
+                stack += items[::-1]
+            case Either(items, _, names):
+                found |= dict.fromkeys(names)
                 stack += items[::-1]
     return tuple(found)
 
