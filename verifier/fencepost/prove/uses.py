@@ -61,13 +61,13 @@ Term: TypeAlias = Node | Quotient | Product
 class Form:
     """A sum of coefficient times term, plus something between `low` and `high` (None: unbounded) that never changes.
 
-    `small`: taken only while one of these nodes lies below a threshold that is recorded for it.
+    `small`: taken only while one of these nodes lies below its threshold.
     """
 
     terms: tuple[tuple[Term, int], ...]
     low: int | None = 0
     high: int | None = 0
-    small: frozenset[Term] = frozenset()
+    small: frozenset[tuple[Term, int]] = frozenset()
 
     @property
     def constant(self) -> int | None:
@@ -75,8 +75,9 @@ class Form:
 
     @property
     def idle(self) -> bool:
-        """Whether the form is only taken while all of it is too small to be shifted anyway."""
-        return not self.terms
+        """Whether the form is only taken while all of it is too small to be shifted, if the thresholds are kept."""
+        small = {term for term, _ in self.small}
+        return all(term in small for term, _ in self.terms)
 
 
 UNKNOWN = Form((), None, None)
@@ -133,9 +134,17 @@ class Uses:
                 case _:
                     self.above(term, FIXED, level, later)
 
+    def _keep(self, form: Form, level: Level | None, later: bool) -> None:
+        """What makes a form idle must hold at this level, too."""
+        mine = {term for term, _ in form.terms}
+        for term, threshold in form.small:
+            if term in mine:
+                self.above(_node(term), threshold, level, later)
+
     def sign(self, form: Form, level: Level | None, later: bool = False) -> None:
         """The sign of the form matters, and of the form plus any constant between its `low` and `high`."""
         if form.idle:
+            self._keep(form, level, later)
             return
         terms = form.terms
         if any(isinstance(t, (Quotient, Product)) or abs(c) > _COEFFICIENT for t, c in terms):
@@ -157,6 +166,7 @@ class Uses:
     def beyond(self, form: Form, threshold: int, level: Level | None, later: bool = False) -> None:
         """The form is compared with constants below the threshold; above it all of its values are alike."""
         if form.idle:
+            self._keep(form, level, later)
             return
         terms = form.terms
         if len(terms) == 1 and threshold < FIXED:
@@ -184,6 +194,7 @@ class Uses:
     def same(self, form: Form, level: Level | None, later: bool = False) -> None:
         """The value of the form matters exactly."""
         if form.idle:
+            self._keep(form, level, later)
             return
         if len(form.terms) == 1 or any(isinstance(t, (Quotient, Product)) for t, _ in form.terms):
             self.fix(form.terms, level, later)
@@ -193,6 +204,7 @@ class Uses:
     def modulo(self, form: Form, modulus: int, level: Level | None, later: bool = False) -> None:
         """The residue of the form matters."""
         if form.idle:
+            self._keep(form, level, later)
             return
         for term, coefficient in form.terms:
             needed = modulus // gcd(coefficient, modulus)
@@ -210,6 +222,7 @@ class Uses:
     def least(self, form: Form, threshold: int, level: Level | None, later: bool = False) -> None:
         """Only whether the form lies below the threshold matters."""
         if form.idle:
+            self._keep(form, level, later)
             return
         terms = form.terms
         if len(terms) == 1 or form.low is None or any(c <= 0 for _, c in terms):
@@ -325,7 +338,8 @@ def _picked(one: tuple[Form, ...], two: tuple[Form, ...], largest: bool) -> list
             term, coefficient = moving.terms[0]
             if isinstance(term, (Quotient, Product)):
                 continue
-            small = frozenset([term])
+            threshold = abs(fixed.constant) + max(abs(moving.low), abs(moving.high)) + 1
+            small = frozenset([(term, threshold)])
             if (coefficient > 0) == largest:
                 return [(Form((), fixed.low, fixed.high, small),), (moving,)]
             return [(fixed,), (Form(moving.terms, moving.low, moving.high, small),)]
