@@ -17,7 +17,7 @@ from fencepost.pipeline.horizon import Horizon, horizon
 from fencepost.pipeline.model import Access, Annotations, At, Buffer, Loop, Statement
 from fencepost.pipeline.order import lost_order
 from fencepost.pipeline.schedule import Plan
-from fencepost.pipeline.sequence import Sequence
+from fencepost.pipeline.sequence import Compared, Sequence
 from fencepost.pipeline.setting import Setting
 
 ROWS = [r for r in rows() if r["expected"]["outcome"] == "accepted"] if ORACLE.exists() else []
@@ -122,6 +122,41 @@ def test_late_difference() -> None:
         buffers=tuple(Buffer(name, False, None) for name in "ACW"),
     )
     assert decide(plan).verdict is Verdict.PROVED
+
+
+def test_values_are_read_within_the_width_of_the_horizon() -> None:
+    """Also where slots advance by less than one in an iteration."""
+    for scale, divisor, offset in ((1, 1, 5), (1, 4, 6), (1, 8, 20), (3, 2, 9), (-2, 3, 7), (5, 3, -4)):
+        here = Sequence.linear(scale, 0).floor_divided(divisor)
+        there = here.plus(Sequence.constant(offset))
+        plan = _plan(
+            Statement("fill", (Access("A", At(Sequence.linear(1, 0))),), (Access("s", At(there)),)),
+            Statement("store", (Access("s", At(here)),), (Access("C", At(Sequence.linear(1, 0))),)),
+            stage=(0, 1),
+            order=(0, 1),
+            buffers=(Buffer("A", False, None), Buffer("C", False, None), Buffer("s", True, 1000)),
+        )
+        ahead = horizon(plan)
+        assert isinstance(ahead, Horizon)
+        assert all(abs(i - k) <= ahead.width for i in range(300) for k in range(300) if there(i) == here(k))
+
+
+def test_slots_that_advance_slowly() -> None:
+    """What is written in iteration 7 is read in iteration 160, in another version."""
+    slow = Sequence.linear(1, 0).floor_divided(8)
+    first, last = (Compared(Sequence.linear(1, -k).modulo(8), "==") for k in (0, 7))
+    plan = _plan(
+        Statement("early", (), (Access("s", At(Sequence.constant(0))),), Compared(Sequence.linear(1, 0), "==")),
+        Statement("load", (Access("A"),), (Access("s", At(slow.plus(Sequence.constant(20)))),), last),
+        Statement("store", (Access("s", At(slow)),), (Access("C", At(Sequence.linear(1, 0))),), first),
+        stage=(0, 0, 1),
+        order=(0, 1, 2),
+        buffers=(Buffer("A", False, 1), Buffer("C", False, None), Buffer("s", True, 1000)),
+    )
+    decision = decide(plan)
+    assert decision.verdict is Verdict.REFUTED
+    trips = decision.failures[0].outcome.trips
+    assert outcome(plan, trips, Setting()).wrong and not outcome(plan, trips - 1, Setting()).wrong
 
 
 def test_very_deep_loops_are_decided_by_their_dependences_alone() -> None:

@@ -109,3 +109,24 @@ WAITS, FLIES = ("(0, 1, 1)", "(0, 1, 2)", "(1, 0, 0)"), ("(0, 1, 1)", "(0, 1, 2)
 def test_use_after_the_loop(around: str, other: str, flying: str) -> None:
     assert check(OUT, *FLIES, around, other) == flying
     assert check(OUT, *WAITS, around, other) == "proved"
+
+
+@pytest.mark.parametrize("slots", [("f(k)", "h(k)"), ("k", "k - 1")])
+def test_what_an_instance_did_itself_may_be_elsewhere(slots: tuple[str, str]) -> None:
+    """An asynchronous statement of two steps: the second one reads what another iteration's first one fills."""
+    kernel = parse(f"""\
+kernel t(n):
+    assume n >= 0
+    buffer A in GM
+    buffer B in GM
+    buffer C in GM
+    buffer Z[1000] in GM
+    buffer x[1000] in Mat
+    section cube:
+        for k in pipelined(0, n, stage = (0, 1), order = (0, 1), async_stages = (0)):
+            if g(k) > 0:
+                load x[{slots[0]}] <- A @ MTE2 at (k)
+                store Z[k] <- x[{slots[1]}] @ MTE2
+            store C <- B, C @ FIX
+""")
+    assert _shown(check_pipeline(pipelines(kernel)[0], kernel)) == "refuted 929"

@@ -75,8 +75,8 @@ def horizon(plan: Plan) -> Horizon | str:
         moving = [c for c in found if c.gain]
         if moving:
             values = [v for c in moving for v in c.values]
-            rate = max(1, abs(moving[0].gain) // moving[0].period)
-            spread = max(spread, (max(values) - min(values)) // rate + max(c.period for c in moving) + 1)
+            distance = (max(values) - min(values)) * moving[0].period // abs(moving[0].gain)  # in iterations
+            spread = max(spread, distance + max(c.period for c in moving) + 1)
             head = max(head, _crossings(buffer, moving, found))
     head = max(head, _longest_wait(plan) + 2)
     result = Horizon(period, head, shape.tail, period + spread + skew + 1, skew)

@@ -61,8 +61,6 @@ def waits_undecided(plan: Plan, known: bool = False) -> str | None:
     if not any(slot.is_async for slot in plan.slots):
         return None
     loop = plan.loop
-    if any(slot.is_async and plan.statement(slot).inner for slot in plan.slots) and known:
-        return "an asynchronous statement has several steps"
 
     def is_vague(buffer: Buffer) -> bool:
         found = slots_of(plan, buffer)
@@ -76,6 +74,10 @@ def waits_undecided(plan: Plan, known: bool = False) -> str | None:
     def sure(guard: Guard) -> Guard:
         return ALWAYS if known or opaque_parts(guard) else guard
 
+    # What an instance did itself needs no wait, and of all steps at one slot that would be the last one.
+    several = [s for s in (plan.statement(slot) for slot in plan.slots if slot.is_async) if s.inner]
+    if any(_mapped(s, coarse, sure) != s for s in several):
+        return "an asynchronous statement has several steps"
     statements = tuple(_mapped(s, coarse, sure) for s in loop.statements)
     rough = plan.altered(replace(loop, statements=statements, after=tuple(map(coarse, loop.after))))
     ahead = horizon(rough)

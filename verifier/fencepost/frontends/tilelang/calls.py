@@ -195,6 +195,8 @@ class Calls(Definitions):
         self.choices, self.returned = state
         self.calls = self.calls[:-1]
         self.evaluator.scope = outer
+        if nodes and not function.is_macro:
+            nodes.insert(0, self.gap(call, f"the operations in {name}, which is no macro: they are lost,"))
         return nodes
 
     def _default(self, function: Function, default: ast.expr) -> Value:
