@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from fencepost import search
 from fencepost.findings import (
     Check,
     Finding,
@@ -39,6 +40,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
     """No test sees answers of an earlier run, nor leaves any."""
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(autouse=True)
+def _unchallenged(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No runs of large values after a proof, which would hide what is wrong with it, but where a test is about them."""
+    if request.node.get_closest_marker("challenged") is None:
+        monkeypatch.setattr(search, "_CHALLENGES", 0)
 
 
 class Golden:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from textwrap import dedent
 
 import pytest
 
 import fencepost
+from fencepost import prover
+from fencepost.engine import CONTRADICTED
 from fencepost.findings import KernelReport, Row, Severity, Verdict
+from fencepost.model.program import Compiled
+from fencepost.prover import Proof
 
 
 def check(text: str, prove: bool = False) -> KernelReport:
@@ -302,3 +307,31 @@ def test_a_fault_that_only_the_prover_suspects_is_replayed_beside_other_findings
     kernel = check(LATE, prove=True)
     errors = [(f.code, str(f.witness)) for f in kernel.findings if f.severity is Severity.ERROR]
     assert ("402", "n = 57") in errors
+
+
+FAR = """\
+kernel far(n):
+    assume n >= 0
+    section cube:
+        for t in range(n):
+            barrier M
+            if 7 * t > {bound}:
+                set_cross_core 7 @ M
+    section vector:
+        barrier V
+"""
+
+
+@pytest.mark.challenged
+def test_a_run_far_out_contradicts_a_wrong_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the prover says, runs of large values have the last word; they are made small, and nothing is proved."""
+
+    def sure(compiled: Compiled, rows: Sequence[Row], deadline: float) -> Proof:
+        return Proof(proved=dict.fromkeys(rows, "surely"))
+
+    monkeypatch.setattr(prover, "prove", sure)
+    kernel = check(FAR.format(bound=400), prove=True)
+    assert [str(f.witness) for f in kernel.findings if f.code == "302"] == ["n = 59"]
+    assert set(verdicts(kernel).values()) == {"n/a", "refuted", "unknown"}
+    assert any(CONTRADICTED in check.evidence for check in kernel.checks)
+    assert set(verdicts(check(FAR.format(bound=9999), prove=True)).values()) == {"n/a", "proved"}

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Literal
 
 from fencepost import ir
+from fencepost.engine import CONTRADICTED
 from fencepost.findings import Finding, KernelReport, Row, Severity, Verdict
 from fencepost.model.executor import LimitReached, Run, run
 from fencepost.model.functions import FunctionTable, Point
@@ -195,6 +196,7 @@ def execute(compiled: Compiled, values: Values, table: FunctionTable, credits: L
 def judge(kernel: ir.Kernel, report: KernelReport, real: Truth) -> list[str]:
     """Every way in which a report contradicts the runs; empty if it does not."""
     problems = list(proved_wrongly({check.row: check.verdict for check in report.checks}, real))
+    problems += [f"proved wrongly: {c.evidence}" for c in report.checks if CONTRADICTED in c.evidence]
     if real.failing and report.verdict in (Verdict.PROVED, Verdict.VACUOUS):
         problems.append(f"proved wrongly: the kernel is {report.verdict.value}")
     for finding in report.findings:

@@ -295,3 +295,63 @@ def test_a_sum_whose_parts_move(total: str, more: str) -> None:
     table = FunctionTable({("f", (0,)): 70, ("f", (1,)): 70})
     assert run(kernel, {"n": 70, "m": 70}, table).leftovers
     assert check_kernel(kernel, CheckOptions(timeout=10)).verdict is not Verdict.PROVED
+
+
+BETWEEN = """\
+kernel between(n, m, p):
+    assume n >= 0
+    assume m >= 0
+    assume p >= 0
+    section cube:
+        for u in range(p):
+            barrier M
+        set_cross_core 0 @ M
+    section vector:
+        a = p
+        wait_cross_core 0 @ S
+        {rest}
+"""
+
+FORGOTTEN = """\
+for t in range(n):
+            barrier V
+            if t == a:
+                if 7 * t > {bound}:
+                    set_cross_core 7 @ V
+                break
+            if f(t) > 0:
+                a = t
+                break
+        if a < n:
+            barrier V
+"""
+
+THIRD = """\
+for t in range(p // 3):
+            barrier V
+            if 7 * t > {bound}:
+                set_cross_core 7 @ V
+"""
+
+MANY = """\
+y = (p if n >= 0 else n) + {many} - 30 * (m if n >= 0 else n)
+        for t in range(n):
+            barrier V
+            if t == y:
+                if 7 * t > {bound}:
+                    set_cross_core 7 @ V
+                break
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "values"),
+    [(FORGOTTEN, {"n": 99, "p": 60}), (THIRD, {"p": 200}), (MANY, {"n": 99, "p": 60})],
+    ids=["a number that is not forgotten", "a quotient of what is shifted", "more forms than are followed"],
+)
+def test_a_number_that_both_sides_look_at(rest: str, values: dict[str, int]) -> None:
+    """The other agent's counter is shifted together with what it is compared with."""
+    many = " + ".join(f"{2**k} * (m if n >= 0 else n)" for k in range(1, 5))
+    kernel = parse(BETWEEN.format(rest=rest.format(bound=400, many=many)))
+    assert run(kernel, {"n": 0, "m": 0, **values}, FunctionTable(default=0)).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import permutations
+from random import Random
 
 from fencepost.model.inputs import loop_inputs, thresholds, units
 from fencepost.model.program import Compiled
@@ -91,6 +92,21 @@ def scaled(compiled: Compiled, k: int) -> tuple[int, ...]:
     """Every parameter at k of its largest units (or at k); `block` says which block, so it stays the first."""
     steps = units(compiled)
     return tuple(nearest(compiled, p, 0 if p == "block" else k * max(steps.get(p, (1,)))) for p in compiled.parameters)
+
+
+def distant(compiled: Compiled, random: Random, top: int) -> tuple[int, ...]:
+    """Some values up to about `top`: few are small, and some are equal."""
+    values: list[int] = []
+    for parameter in compiled.parameters:
+        kind = random.random()
+        if parameter == "block" or kind < 0.2:
+            k = 0 if parameter == "block" else random.randrange(_TAIL)
+        elif kind < 0.4 and values:
+            k = random.choice(values) + random.randint(-1, 1)
+        else:
+            k = round(top ** random.uniform(0.5, 1))
+        values.append(nearest(compiled, parameter, max(k, 0)))
+    return tuple(values)
 
 
 def longer(compiled: Compiled, shape: Shape, trips: int) -> Shape | None:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from itertools import product
+from random import Random
 from typing import Literal
 
 from fencepost import ir
@@ -43,7 +44,7 @@ from fencepost.model.shapes import (
     unequal_fillings,
     uses_functions,
 )
-from fencepost.neighbours import longer, nearest, reductions, samples, scaled, tails
+from fencepost.neighbours import distant, longer, nearest, reductions, samples, scaled, tails
 from fencepost.outcome import Kind, Outcome, Seen
 
 _LIMIT = 60_000  # instructions per agent and shape
@@ -57,6 +58,8 @@ _COMPLETE = 100_000  # operations spent on smaller shapes than a failing one, in
 _REPAIRS = 300_000  # operations of edited kernels
 _TAILS = 150_000  # operations of large shapes, to tell boundary failures
 _SHRINK = 40_000  # operations to make one failing shape small
+_CHALLENGES, _DISTANT = 60, 250  # draws of large values, and how large they get
+_DISTANCE = 12_000  # operations of all of these, and instructions per agent of each
 _DIAGNOSES = 16
 _LARGER = 6  # fillings with which the use of a channel is looked for
 _SWAPS = 8  # clean shapes looked at for warnings: silent tile swaps, frees that come too early elsewhere
@@ -94,7 +97,7 @@ class Search:
         self.classes = Classes(compiled)
         self.shapes = Shapes(compiled)
         self.done: set[Hashable] = set()
-        self.spent: dict[str, int] = {"search": 0, "shrink": 0, "repair": 0, "tail": 0}
+        self.spent: dict[str, int] = {"search": 0, "shrink": 0, "repair": 0, "tail": 0, "distant": 0}
         self.diagnoses = 0
         self.completed = 0
         self.explorations = 0
@@ -159,6 +162,23 @@ class Search:
             ]
             ordered = sorted(dict.fromkeys(rows), key=_size)
             self._run(ordered, (*FILLINGS, *fillings), self.spent["search"] + _SEARCH, patient=False)
+        return self.outcome()
+
+    def challenge(self) -> Outcome:
+        """Run values that lie much further out: a fault there contradicts what seems to be proved."""
+        random, top = Random(0), _DISTANT
+        for k in range(_CHALLENGES):
+            if self.spent["distant"] > _DISTANCE or time.monotonic() > self.deadline:
+                break
+            filling = self.shapes.fillings[k % len(self.shapes.fillings)]
+            shape = self.shapes.at(distant(self.compiled, random, top), filling)
+            if not allowed(self.compiled, shape.values, shape.table()):
+                continue
+            found = self.faults(shape, "distant")
+            if found is None:
+                top = max(top // 2, AXIS)
+            elif found - self.known:
+                self._show(shape)
         return self.outcome()
 
     def run(self) -> Outcome:
@@ -308,10 +328,11 @@ class Search:
             asked = compiled.kernel.credits
             modes = ["per_slot", "batched"] if asked == "both" else [asked]
         values = dict(zip(compiled.parameters, shape.values, strict=True))
+        limit = _DISTANCE if account == "distant" else _LIMIT
         try:
-            runs = [run(compiled, values, shape.table(), credits=m, limit=_LIMIT) for m in modes]
+            runs = [run(compiled, values, shape.table(), credits=m, limit=limit) for m in modes]
         except LimitReached:
-            self.spent[account] += _LIMIT // 10
+            self.spent[account] += limit // 10
             return None
         fixed = _PER_SHAPE + 2 * sum(len(program.sites) for program in compiled.programs)
         self.spent[account] += sum(len(ops) for r in runs for ops in r.issued.values()) + fixed

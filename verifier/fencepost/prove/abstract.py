@@ -107,6 +107,11 @@ class World:
             high = most if high is None else min(high, most)
         return low, high
 
+    def firm(self, value: Linear) -> Interval:
+        """What is known of a value for good: what a comparison taught one copy is gone when counters are shifted."""
+        known = Knowledge({((symbol, 1),): self.fresh(symbol) for symbol, _ in value.terms})
+        return known.bounds(value)
+
     def weak(self, interval: Interval) -> Interval:
         """What one copy tells the others: only how small values lie, which no shift of a copy ever changes."""
         low, high = interval
@@ -534,13 +539,13 @@ class Stepper:
             return left % right if expr.op == "%" else left // right
         if not positive:
             raise CannotModel("a value divided by a number that may not be positive")
-        placed = self._placed(left, agent, world, at_level)
         if expr.op == "%" and isinstance(right, int):
-            return world.knowledge.residue(placed, right)
+            return world.knowledge.residue(self._placed(left, agent, world, at_level), right)
         bounds: Interval = (None if negative else 0, None)
-        if isinstance(right, int) and isinstance(placed, Linear):
-            low, high = world.knowledge.bounds(placed)
-            bounds = (None if low is None else low // right, None if high is None else high // right)
+        if isinstance(right, int) and isinstance(left, Linear):
+            low, high = world.firm(left)
+            low = low if negative or low is None else max(low, 0)
+            bounds = (bounds[0] if low is None else low // right, None if high is None else high // right)
         return self._symbol(expr.op, (left, right), expr, agent, world, bounds)
 
 

@@ -295,7 +295,10 @@ class _Flow:
         return kept
 
     def _stale(self, pc: int, loop: Loop, after: dict[Key, Fact]) -> tuple[set[int], set[int]]:
-        """Slots with counters of earlier runs: those only compared with unknown numbers in new runs, and the others."""
+        """Slots with counters of earlier runs: those only compared with unknown numbers in new runs, and the others.
+
+        A slot that may hold an unknown number itself is one of the others: that number is not forgotten.
+        """
         enter, following = self.code[pc], self.code[loop.head]
         assert isinstance(enter, Enter) and isinstance(following, Next)
         own = {enter.index, enter.limit, following.slot}
@@ -310,7 +313,7 @@ class _Flow:
             here = level == loop.level and late and unknown
             for slot in slots:
                 if slot not in own and self.structure.levels[slot] == loop.level and slot >= self.parameters:
-                    (found if here else spoilt).add(slot)
+                    (found if here and not self.structure.symbolic[slot] else spoilt).add(slot)
         return found, spoilt
 
     def _assign(self, step: _Step, after: dict[Key, Fact], found: Uses) -> None:

@@ -47,7 +47,7 @@ class Quotient:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The product of two values that are both not constant."""
+    """The product of two values, each of which takes one of some forms."""
 
     left: tuple[Form, ...]
     right: tuple[Form, ...]
@@ -81,6 +81,7 @@ class Form:
 
 
 UNKNOWN = Form((), None, None)
+ONE = Form((), 1, 1)
 
 Shape: TypeAlias = tuple[tuple[Node, int], ...]
 
@@ -432,9 +433,7 @@ class Reader:
             high = None if None in highs else max(x for x in highs if x is not None)
             found[Form((), low, high)] = None
         if len(found) > _ALTERNATIVES:
-            for form in found:
-                self.uses.fix(form.terms, None)
-            return (UNKNOWN,)
+            return (Form(((Product(tuple(found), (ONE,)), 1),)),)
         return tuple(found)
 
     # ------------------------------------------------------------------------------------------ what is asked
