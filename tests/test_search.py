@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from textwrap import dedent
 
 import pytest
@@ -11,7 +12,7 @@ from fencepost.findings import Row
 from fencepost.frontends.kir import read
 from fencepost.model.inputs import units
 from fencepost.model.program import compile_kernel
-from fencepost.model.shapes import unequal_fillings
+from fencepost.model.shapes import Shape, unequal_fillings
 from fencepost.search import Outcome, Search
 
 
@@ -440,3 +441,29 @@ def test_the_trip_that_a_function_picks_out_becomes_the_first() -> None:
     )
     found.try_values({"n": 7}, {("f", (t,)): 391 if t == 6 else 0 for t in range(7)})
     assert witnesses(found.outcome())["302"] == "n = 1, f(0) = 391"
+
+
+DEEP = """
+    kernel deep(n):
+        assume 0 <= n <= 5000
+        buffer x[2000] in Vec
+
+        section vector:
+            for t in range(n):
+                load x[t] <- q @ MTE2
+"""
+
+
+def test_as_many_trips_as_there_are_slots_are_tried() -> None:
+    assert witnesses(search(DEEP).run()) == {"101": "n = 2001"}
+
+
+def test_what_was_found_is_told_though_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Looking for smaller values takes the rest of the time."""
+
+    def slow(self: Search, shape: Shape, new: frozenset[Hashable]) -> Shape:
+        self.deadline = time.monotonic() - 1
+        return shape
+
+    monkeypatch.setattr(Search, "_complete", slow)
+    assert set(witnesses(search(DEEP).run())) == {"101"}

@@ -252,7 +252,7 @@ class Search:
         while new := (self.faults(shape, "shrink") or frozenset()) - self.known:
             small = self._complete(self._shrink(shape, new), new)
             before = len(self.known)
-            self._one(small)
+            self._one(small, late=True)
             if len(self.known) == before:
                 return
 
@@ -319,9 +319,12 @@ class Search:
 
     # ------------------------------------------------------------------------------------------------ one shape
 
-    def execute(self, compiled: Compiled, shape: Shape, account: str) -> list[Run] | None:
-        """Run one shape under every credit scheme that the kernel asks for; None if it is too long or too late."""
-        if self.tried and time.monotonic() > self.deadline:
+    def execute(self, compiled: Compiled, shape: Shape, account: str, late: bool = False) -> list[Run] | None:
+        """Run one shape under every credit scheme that the kernel asks for; None if it is too long or too late.
+
+        `late`: at any time, for it is known what the run shows, and only to be told.
+        """
+        if self.tried and time.monotonic() > self.deadline and not late:
             return None
         modes: list[Literal["per_slot", "batched"]] = ["per_slot"]
         if compiled.kernel.fifos:
@@ -370,11 +373,11 @@ class Search:
         self._signatures[other] = self._signatures[kind]
         self._sizes[other], self._points[other] = self._sizes[kind], self._points[kind]
 
-    def _one(self, shape: Shape) -> list[Run] | None:
+    def _one(self, shape: Shape, late: bool = False) -> list[Run] | None:
         """Run one shape and record its outcome."""
         kept, self._kept = self._kept, None
         again = kept is not None and kept[0] == self._class(shape) and _values(kept[1]) == shape.values
-        runs = kept[1] if kept is not None and again else self.execute(self.compiled, shape, "search")
+        runs = kept[1] if kept is not None and again else self.execute(self.compiled, shape, "search", late)
         if runs is None:
             self.too_long = True
             return None

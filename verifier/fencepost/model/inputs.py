@@ -14,7 +14,7 @@ from fencepost.model.program import Compiled, ModelError, constant
 _SMALL, _LARGE = 8, 1 << 16  # units worth trying: small ones are covered by plain values
 _UNITS = 2  # units per parameter
 _THRESHOLDS = 3  # constants per parameter, that something is compared with
-_FAR = 1_000  # the largest of them: runs of so many trips are short enough
+_FAR, _DEEP = 1_000, 5_000  # the largest of them, and of numbers of slots: runs of so many trips are short enough
 
 
 @once
@@ -70,9 +70,21 @@ def _units(compiled: Compiled) -> dict[str, tuple[int, ...]]:
 
 
 def thresholds(compiled: Compiled, least: int) -> dict[str, tuple[int, ...]]:
-    """Parameter -> constants from `least` on that something is compared with which depends on it, smallest first."""
+    """Parameter -> constants from `least` on that something is compared with which depends on it, smallest first.
+
+    An index is compared with the number of slots or elements.
+    """
     bindings = _bindings(compiled)
     found: dict[str, set[int]] = {}
+    for number, sides in (*_comparisons(compiled), *_sizes(compiled)):
+        if number >= least:
+            for name in _closure(compiled, sides, bindings, arguments=False):
+                found.setdefault(name, set()).add(number)
+    parameters = {name: numbers for name, numbers in found.items() if name in compiled.parameters}
+    return {name: tuple(sorted(numbers)[:_THRESHOLDS]) for name, numbers in parameters.items()}
+
+
+def _comparisons(compiled: Compiled) -> Iterator[tuple[int, tuple[ir.Node, ...]]]:
     for node in (n for item in compiled.kernel.body for n in ir.walk(item) if isinstance(n, ir.Compare)):
         sides = (node.first, *(side for _, side in node.rest))
         for side in sides:
@@ -80,11 +92,21 @@ def thresholds(compiled: Compiled, least: int) -> dict[str, tuple[int, ...]]:
                 number = abs(constant(side, compiled.scalars, "threshold"))
             except ModelError:
                 continue
-            if least <= number <= _FAR:
-                for name in _closure(compiled, sides, bindings, arguments=False):
-                    found.setdefault(name, set()).add(number)
-    parameters = {name: numbers for name, numbers in found.items() if name in compiled.parameters}
-    return {name: tuple(sorted(numbers)[:_THRESHOLDS]) for name, numbers in parameters.items()}
+            if number <= _FAR:
+                yield number, sides
+
+
+def _sizes(compiled: Compiled) -> Iterator[tuple[int, tuple[ir.Node, ...]]]:
+    for node in (n for item in compiled.kernel.body for n in ir.walk(item)):
+        match node:
+            case ir.Access(name, index) if index is not None:
+                size = compiled.depths.get(name, 0)
+            case ir.Item(name, index):
+                size = len(compiled.tuples[name])
+            case _:
+                continue
+        if size <= _DEEP:
+            yield size, (index,)
 
 
 def _divisions(compiled: Compiled) -> Iterator[tuple[int, tuple[ir.Node, ...]]]:
