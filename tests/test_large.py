@@ -7,11 +7,14 @@ import time
 import pytest
 
 import fencepost
+from fencepost.engine import check_kernel
+from fencepost.findings import Verdict
 from fencepost.large import generalised, unbounded
 from fencepost.model.executor import run
 from fencepost.model.functions import FunctionTable
 from fencepost.model.issue import assumed
 from fencepost.model.program import compile_kernel
+from fencepost.options import CheckOptions
 from fencepost.printer import print_expr
 from fencepost.reading import parse
 
@@ -304,3 +307,26 @@ kernel few(n):
 """
     assert fencepost.check(text.format(most=40), timeout=20).proved
     assert "FP101" in fencepost.check(text.format(most=41), timeout=20).text()
+
+
+SQUARES = """\
+kernel squares(n):
+    assume n >= 2
+    section cube:
+        x = {start}
+        for t in range({trips}):
+            x = x * x
+        if x > 5:
+            set_cross_core 0 @ M
+    section vector:
+        barrier V
+"""
+
+
+@pytest.mark.parametrize("start", ["n", "3"])
+@pytest.mark.parametrize("trips", ["64", "n"])
+def test_squares_of_squares(start: str, trips: str) -> None:
+    """Numbers that double their length in each trip are not followed for long, neither in runs nor in proofs."""
+    kernel = parse(SQUARES.format(start=start, trips=trips))
+    report = check_kernel(kernel, CheckOptions(timeout=3))
+    assert report.verdict in (Verdict.REFUTED, Verdict.UNKNOWN)

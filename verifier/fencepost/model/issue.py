@@ -57,6 +57,12 @@ class BadValue:
     value: int
 
 
+_BITS = 4_096
+LARGEST = 1 << _BITS
+"""Scalars stay below, in a run and in a proof: a few squares would take all time and memory."""
+
+_TOO_LONG = f"a number of more than {_BITS:,} bits"
+
 Issued = tuple[int, tuple[int, ...], int | None]
 """Site, operands, task."""
 
@@ -115,7 +121,7 @@ def issue(
         limit: the largest number of instructions to execute.
 
     Raises:
-        LimitReached: the program is longer than `limit`.
+        LimitReached: the program is longer than `limit`, or a scalar reaches `LARGEST`.
     """
     code, nodes = _translate(_Key(compiled, program))
     e = Evaluator(program.agent, function, nodes)
@@ -148,7 +154,9 @@ def issue(
         elif kind == 3:  # Jump
             pc = i[1]
         elif kind == 4:  # Set
-            v[i[1]] = int(i[2](v, e))
+            v[i[1]] = number = int(i[2](v, e))
+            if not -LARGEST < number < LARGEST:
+                raise LimitReached(f"{program.agent} computes {_TOO_LONG}", issued, list(e.faults.values()))
         elif kind == 5:  # MoveCursor
             _, slot, cursor, depth, move = i
             at = v[cursor]
@@ -159,7 +167,9 @@ def issue(
             v[slot] = at
         elif kind == 6:  # Store
             _, base, size, at_, value, k = i
-            v[base + e.record(at_(v, e), size, k)] = int(value(v, e))
+            v[base + e.record(at_(v, e), size, k)] = number = int(value(v, e))
+            if not -LARGEST < number < LARGEST:
+                raise LimitReached(f"{program.agent} computes {_TOO_LONG}", issued, list(e.faults.values()))
         elif kind == 7:  # Enter
             v[i[1]], v[i[2]] = int(i[3](v, e)), int(i[4](v, e))
         elif kind == 8:  # Require

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable
-from fencepost.model.issue import Evaluator, Translator, as_function
+from fencepost.model.issue import LARGEST, Evaluator, Translator, as_function
 from fencepost.model.program import Compiled, Emit, Enter, Jump, MoveCursor, Next, Require, Set, Stop, Store, Test
 from fencepost.prove.delays import LOST
 from fencepost.prove.observables import Plan
@@ -39,6 +39,9 @@ from fencepost.prove.values import (
     lower_bound,
     scale,
 )
+
+_NAME = 2_000
+"""Letters in the family of an unknown number; those of squares of squares grow without end."""
 
 STALE = "stale~"
 """Name of the unknown numbers that stand for counters of earlier runs."""
@@ -283,7 +286,7 @@ class Stepper:
                     agent.pc = i[1]
                     continue
                 case 4:  # Set
-                    values[i[1]] = self.evaluate(i[2], agent, world)
+                    values[i[1]] = _not_too_long(self.evaluate(i[2], agent, world))
                 case 5:  # MoveCursor
                     _, slot, cursor, depth, move = i
                     position = values[cursor]
@@ -296,7 +299,7 @@ class Stepper:
                 case 6:  # Store
                     _, base, size, index, value, node = i
                     where = self._integer(index, agent, world)
-                    new = self.evaluate(value, agent, world)
+                    new = _not_too_long(self.evaluate(value, agent, world))
                     if not 0 <= where < size:
                         self.report(Bad("index", node.span))
                         where = 0
@@ -501,6 +504,8 @@ class Stepper:
         home = self.structure.level(expr)
         epoch = agent.epochs.get(home, 0) if home is not None else 0
         symbol = self.symbols.function(function, arguments, home, epoch)
+        if len(symbol.family) > _NAME:
+            raise CannotModel("an unknown number is computed from too many others")
         if ((symbol, 1),) not in world.knowledge.intervals:
             world.knowledge.intervals[(symbol, 1),] = bounds
         return Linear(0, ((symbol, 1),))
@@ -518,7 +523,7 @@ class Stepper:
             return scale(right, left)
         if isinstance(right, int):
             return scale(left, right)
-        sides = tuple(sorted((left, right), key=repr))
+        sides = (left, right) if _rank(left) <= _rank(right) else (right, left)
         return self._symbol("*", sides, expr, agent, world, EVERYTHING)
 
     def _divide(self, expr: ir.Binary, agent: Agent, world: World, level: Level | None) -> Value:
@@ -547,6 +552,19 @@ class Stepper:
             low = low if negative or low is None else max(low, 0)
             bounds = (bounds[0] if low is None else low // right, None if high is None else high // right)
         return self._symbol(expr.op, (left, right), expr, agent, world, bounds)
+
+
+def _rank(value: Value) -> tuple[tuple[str, int, int], ...]:
+    """Any order of values, the same in every run of a level."""
+    if not isinstance(value, Linear):
+        return (("", 0, value),)
+    return (("", 1, value.constant), *((symbol.family, symbol.number, c) for symbol, c in value.terms))
+
+
+def _not_too_long(value: Value) -> Value:
+    if type(value) is int and not -LARGEST < value < LARGEST:
+        raise CannotModel("a scalar is longer than numbers that are followed")
+    return value
 
 
 def _kept(value: Value) -> Value:
