@@ -355,3 +355,34 @@ def test_a_number_that_both_sides_look_at(rest: str, values: dict[str, int]) -> 
     kernel = parse(BETWEEN.format(rest=rest.format(bound=400, many=many)))
     assert run(kernel, {"n": 0, "m": 0, **values}, FunctionTable(default=0)).leftovers
     assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED
+
+
+REMAINDER = """\
+kernel remainder(p):
+    assume p >= 0
+    section cube:
+        c = 0
+        for u in range(p):
+            barrier M
+            c = c + 1
+        set_cross_core 0 @ M
+        wait_cross_core 1 @ S
+        if c != p:
+            barrier M
+    section vector:
+        r = 60
+        for t in range(2):
+            r = r + 1
+        wait_cross_core 0 @ S
+        if 7 * ({value}) > 300:
+            set_cross_core 7 @ V
+        set_cross_core 1 @ V
+"""
+
+
+@pytest.mark.parametrize("value", ["p % r", "min(p, 100) % 62", "p % 62", "p // 2 % 62", "(p + p // 62) % r"])
+def test_a_remainder_of_what_the_other_side_counts(value: str) -> None:
+    """The other agent's copy of the number was shifted with its counter, and its remainder with it."""
+    kernel = parse(REMAINDER.format(value=value))
+    assert any(run(kernel, {"p": p}).leftovers for p in range(50, 150))
+    assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED

@@ -10,8 +10,9 @@ the same integer; forgetting that is sound, it only admits more executions than 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import gcd, lcm
 from typing import Any, Literal
 
 from fencepost import ir
@@ -76,16 +77,18 @@ class World:
     """Knowledge shared by all agents, with the rules for copies.
 
     `initial` are the intervals that the assumes give each parameter; `remember` is the largest value of a symbol that
-    one copy tells the others.
+    one copy tells the others.  `moduli`: by name or family of a symbol, the modulus of the remainders that one copy
+    tells the others, for all of them keep these when counters are shifted.
     """
 
     symbols: Symbols
     knowledge: Knowledge
     initial: dict[Symbol, Interval]
     remember: int
+    moduli: Mapping[str, int]
 
     def copy(self) -> World:
-        return World(self.symbols, self.knowledge.copy(), self.initial, self.remember)
+        return World(self.symbols, self.knowledge.copy(), self.initial, self.remember, self.moduli)
 
     def at(self, symbol: Symbol, level: Level | None, epoch: int) -> Symbol:
         """The copy of `symbol` that comparisons at `level` in run `epoch` use, created on first use."""
@@ -124,6 +127,13 @@ class World:
             high = None if high > self.remember else max(high, -self.remember)
         return low, high
 
+    def _kept(self, base: Symbol, residue: Residue | None) -> Residue | None:
+        """What one copy tells the others of its remainder."""
+        if residue is None:
+            return None
+        modulus = gcd(residue[0], lcm(self.moduli.get(base.name, 1), self.moduli.get(base.family, 1)))
+        return modulus, residue[1] % modulus
+
     def learn(self, form: Form, interval: Interval, residue: Residue | None) -> bool:
         """Narrow the knowledge on this path; False if nothing is left of it."""
         knowledge = self.knowledge
@@ -133,7 +143,7 @@ class World:
             return True
         base = form[0][0].base
         weak = self.weak(knowledge.intervals[form])
-        residue = knowledge.residues.get(form[0][0])
+        residue = self._kept(base, knowledge.residues.get(form[0][0]))
         if ((base, 1),) not in knowledge.intervals:
             knowledge.intervals[(base, 1),] = self.initial.get(base, EVERYTHING)
         for other in list(knowledge.intervals):

@@ -282,7 +282,7 @@ class Explorer:
         knowledge = Knowledge({((s, 1),): interval for s, interval in initial.items()})
         zero = (0,) * len(self.actions.pipes)
         order = Order(self.actions, self.rules, [zero] * len(zero), [None] * len(zero))
-        world = World(self.symbols, knowledge, initial, self.remember)
+        world = World(self.symbols, knowledge, initial, self.remember, self.folder.moduli)
         return State([s.start() for s in self.steppers], world, order)
 
     # ------------------------------------------------------------------------------------------ one path
