@@ -217,3 +217,40 @@ def test_buffers_that_one_arm_names() -> None:
     """The name may stand for either after it."""
     body = f"to = row\nwith T.If(count > 3), T.Then():\n    to = last\nT.copy(A[k, 0:64], to)\n{STORE}"
     assert _check(body, "stage=[0, 0, 1], order=[0, 1, 2]")[0].verdict is not Verdict.PROVED
+
+
+ROUNDS = {
+    "behind an entry": ("for j in T.serial(64):\n    row[j] = A[k, j]\n{inner}", Verdict.REFUTED),
+    "before an entry": ("for j in T.serial(64):\n{inner}\n    row[j] = A[k, j]", Verdict.REFUTED),
+    "behind the loop": (
+        "for h in T.serial(1):\n    for j in T.serial(64):\n        row[j] = A[k, j]\n{inner}",
+        Verdict.PROVED,
+    ),
+    "behind another loop": (
+        "for j in T.serial(64):\n    for m in T.serial(64):\n        row[m] = A[k, m]\n{inner}",
+        Verdict.PROVED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "verdict"), ROUNDS.values(), ids=ROUNDS)
+def test_a_loop_that_still_runs_has_not_filled_anything(body: str, verdict: Verdict) -> None:
+    inner = "    for i in T.serial(64):\n        tile[i, 0] = tile[i, 0] + row[i]"
+    found, _ = _check(f"{body.format(inner=inner)}\n{STORE}", after="T.copy(tile, last)")
+    assert found.verdict is verdict and {f.code for f in found.faults} == ({"922"} if found.faults else set())
+
+
+def test_the_entry_of_the_same_round_is_filled() -> None:
+    body = "for j in T.serial(64):\n    row[j] = A[k, j]\n    B[k, j] = row[j]"
+    found, _ = _check(f"{body}\nT.copy(A[k, 0:64], tile)")
+    assert found.verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    ("written", "verdict"),
+    [("row[j] = A[k, j]", Verdict.UNKNOWN), ("for i in T.serial(64):\n        row[i] = A[k, i]", Verdict.PROVED)],
+)
+def test_a_loop_around_a_pipelined_loop_still_runs(written: str, verdict: Verdict) -> None:
+    inner = "    for m in T.Pipelined(4):\n        T.copy(row, last)"
+    found, _ = _check(f"for j in T.serial(64):\n    {written}\n{inner}\n{STORE}")
+    assert found.verdict is verdict

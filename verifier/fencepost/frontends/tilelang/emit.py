@@ -37,7 +37,7 @@ def kernel(
         span: where it stands.
         assume: is told what is taken for granted.
     """
-    nodes = simplified(nodes, {})
+    nodes = simplified(nodes)
     emitter = _Emitter(nodes, assume)
     body = tuple(s for node in nodes for s in emitter.statements(node, top=False))
     body = _unfixed(body, {name for name, use in emitter.uses.items() if use.writes})
