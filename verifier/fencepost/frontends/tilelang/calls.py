@@ -120,7 +120,7 @@ class Calls(Definitions):
         return nodes
 
     def _scratch(self, like: Region, memory: Memory) -> Tensor:
-        return replace(like.tensor, name=self.fresh_name(f"{like.tensor.name}_frag"), memory=memory)
+        return replace(like.tensor, name=self.names.fresh(f"{like.tensor.name}_frag"), memory=memory)
 
     @staticmethod
     def _moved(op: Op, source: Region, target: Region) -> Op:
@@ -190,8 +190,9 @@ class Calls(Definitions):
         self.calls = (*self.calls, name)
         state, self.choices, self.returned, self.result = (self.choices, self.returned), 0, False, Plain(None)
         unrewritten, self.unrewritten = self.unrewritten, not function.is_macro
+        part = self.names.next_part()
         nodes = self.body(function.node.body)
-        self.unrewritten = unrewritten
+        self.names.part, self.unrewritten = part, unrewritten
         self.choices, self.returned = state
         self.calls = self.calls[:-1]
         self.evaluator.scope = outer

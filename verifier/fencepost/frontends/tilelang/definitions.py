@@ -72,7 +72,9 @@ class Definitions(State):
                     given: list[Value] = []
                     for item in rounds:
                         self.scope[index] = item
+                        part = self.names.next_part()
                         more, found = self._made_each(node, [(name, element)])
+                        self.names.part = part
                         nodes += more
                         given += found.items
                     self.evaluator.scope = outer
@@ -187,7 +189,7 @@ class Definitions(State):
                 if self.evaluator.variables and not isinstance(pointer, Tensor) and touched(pointer):
                     return [self.gap(value, f"which tensor `{ast.unparse(value)[:60]}` is")]
                 shape = self._dims(value.args[1]) if len(value.args) > 1 else None
-                own = pointer.name if isinstance(pointer, Tensor) else self.fresh_name(name)
+                own = pointer.name if isinstance(pointer, Tensor) else self.names.fresh(name)
                 self.scope[name] = Tensor(own, "global", shape)
                 return []
             if word in ("match_buffer", *TENSOR_TYPES):
@@ -203,7 +205,7 @@ class Definitions(State):
             found = self.evaluator.as_number(value, found)
             found = replace(found, static=False)
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
-            let = Let(self.fresh_name(name), found, self.source.span(node), self.evaluator.variables)
+            let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr
             self.scope[name] = Number(expr, False, (let.region,))
             return [let]
@@ -247,7 +249,7 @@ class Definitions(State):
             memory = _memory_of(scope.value)
         scalar = word == "alloc_var"
         shape = (ir.Int(1),) if scalar else self._shape(call, word == "empty")
-        return Tensor(self.fresh_name(name), memory, shape, scalar)  # type: ignore[arg-type]
+        return Tensor(self.names.fresh(name), memory, shape, scalar)  # type: ignore[arg-type]
 
     def _shape(self, call: ast.Call, spread_out: bool = False) -> tuple[ir.Expr, ...] | None:
         if not call.args:
@@ -263,22 +265,25 @@ class Definitions(State):
         return None
 
     def _size(self, value: Value) -> ir.Expr:
+        """The size of a dimension, which is not negative."""
         match value:
+            case Number(ir.Name(name) as expr):
+                if not self.choices and name in self.names.symbols:
+                    self.names.naturals.add(name)
+                return expr
             case Number(expr):
                 return expr
-            case Plain(bool()):
-                return ir.Int(0)
             case Plain(int(number)):
                 return ir.Int(number)
             case _:
-                return self.evaluator.as_number(ast.Constant(0), Opaque()).expr
+                return self.evaluator.symbol(object(), "size", natural=True).expr
 
     def _parameter(self, name: str, annotation: ast.expr) -> Tensor:
         shape = self._shape(annotation) if isinstance(annotation, ast.Call) else None
         match annotation:
             case ast.Subscript(_, ast.Tuple([first, *_])):
                 shape = self._dims(first)
-        return Tensor(self.fresh_name(name), "global", shape)
+        return Tensor(self.names.fresh(name), "global", shape)
 
     def _is_tensor(self, annotation: ast.expr) -> bool:
         """Whether an annotation says `T.Tensor(...)`, `T.Tensor[...]` or their kin."""

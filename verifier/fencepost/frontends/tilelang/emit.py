@@ -16,6 +16,7 @@ from fencepost.frontends.tilelang.annotations import ALL, BOUNDS
 from fencepost.frontends.tilelang.implied import implied, is_copy, is_partly_copy
 from fencepost.frontends.tilelang.layout import layout
 from fencepost.frontends.tilelang.merge import simplified
+from fencepost.frontends.tilelang.names import Names
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Tensor, deep
 from fencepost.rewrite import rebuild
 
@@ -25,15 +26,13 @@ _PROBLEMS = {ALL: "the annotations are not written in the loop", BOUNDS: "the bo
 _SPACES: dict[str, ir.Space] = {"shared": "Mat", "fragment": "Vec", "global": "GM"}
 
 
-def kernel(
-    name: str, nodes: tuple[Node, ...], symbols: Iterable[str], span: ir.Span, assume: Callable[[str], None]
-) -> ir.Kernel:
+def kernel(name: str, nodes: tuple[Node, ...], names: Names, span: ir.Span, assume: Callable[[str], None]) -> ir.Kernel:
     """The kernel IR of a lowered body.
 
     Args:
         name: the name of the kernel.
         nodes: its body.
-        symbols: the integers that are chosen from outside.
+        names: those of the integers that are chosen from outside, and which of them are not negative.
         span: where it stands.
         assume: is told what is taken for granted.
     """
@@ -42,8 +41,8 @@ def kernel(
     body = tuple(s for node in nodes for s in emitter.statements(node, top=False))
     body = _unfixed(body, {name for name, use in emitter.uses.items() if use.writes})
     used = {n.id for s in body for n in ir.walk(s) if isinstance(n, ir.Name)}
-    parameters = tuple(s for s in symbols if s in used)
-    assumes = tuple(ir.Compare(ir.Name(p), ((">=", ir.Int(0)),)) for p in parameters)
+    parameters = tuple(s for s in names.symbols if s in used)
+    assumes = tuple(ir.Compare(ir.Name(p), ((">=", ir.Int(0)),)) for p in parameters if p in names.naturals)
     buffers = tuple(emitter.buffers())
     section = ir.Section("cube", body, span=span)
     return ir.Kernel(name, parameters, "gpu", assumes=assumes, buffers=buffers, body=(section,), span=span)

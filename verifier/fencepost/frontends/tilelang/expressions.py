@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard
 
 from fencepost import ir
+from fencepost.frontends.tilelang.names import Names, position
 from fencepost.frontends.tilelang.operations import SAME_VALUE, SETTLED
 from fencepost.frontends.tilelang.regions import dimension, index_dim
 from fencepost.frontends.tilelang.values import (
@@ -27,7 +28,6 @@ from fencepost.frontends.tilelang.values import (
     Value,
     mentioned,
 )
-from fencepost.spelling import is_name
 
 _MAX_SIZE = 400
 
@@ -52,16 +52,15 @@ _COMPARE: dict[type[ast.cmpop], Literal["<", "<=", ">", ">=", "==", "!="]] = {
 class Evaluator:
     """Evaluates expressions in a scope.
 
-    `language` are the names of the TileLang language module.  `symbols` collects the integers that only the caller of
-    the kernel knows; `unknowns` what could not be read, by line.  `variables` are the loop variables in scope, on
-    which an unknown value may depend.  A list that goes by one of the names `mutated` has no known items.  `loaded`
-    counts the values that were read from somewhere: each is another one, even if it is read from the same place.
+    `language` are the names of the TileLang language module.  `names` gives symbols to what is not known.  `variables`
+    are the loop variables in scope, on which an unknown value may depend.  A list that goes by one of the names
+    `mutated` has no known items.  `loaded` counts the values that were read from somewhere: each is another one, even
+    if it is read from the same place.
     """
 
     scope: dict[str, Value]
     language: frozenset[str]
-    symbols: dict[str, None] = field(default_factory=dict)
-    unknowns: dict[str, int] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
     variables: tuple[str, ...] = ()
     mutated: frozenset[str] = frozenset()
     loaded: int = 0
@@ -123,7 +122,7 @@ class Evaluator:
             case Tensor(scalar=True):
                 return self._load(Region(value))
             case Tensor():
-                return Number(self._fresh(node, False), False, (Region(value),))
+                return Number(self._somewhere(), False, (Region(value),))
             case Opaque(_, Number() as made):
                 return made
             case Function():
@@ -159,13 +158,14 @@ class Evaluator:
             return found
         if name in self.language:
             return Opaque(name)
-        return self.symbol(name)
+        return self.symbol(("name", name), name)
 
-    def symbol(self, name: str) -> Number:
-        """An integer that is chosen when the kernel is compiled or launched."""
-        spelled = name if is_name(name) and name not in (*ir.BUILTINS, *ir.INTERPRETED) else f"{name}_"
-        self.symbols[spelled] = None
-        return Number(ir.Name(spelled), True)
+    def symbol(self, key: Hashable, name: str, natural: bool = False) -> Number:
+        """An integer that is chosen when the kernel is compiled or launched; `natural`: it is not negative."""
+        symbol = self.names.symbol(key, name)
+        if natural:
+            self.names.naturals.add(symbol.id)
+        return Number(symbol, True)
 
     def _several(self, node: ast.Tuple | ast.List, parts: list[ast.expr]) -> Value:
         items: list[Value] = []
@@ -446,7 +446,9 @@ class Evaluator:
         first = self.value(node.args[0])
         if isinstance(first, Plain) and isinstance(first.value, str):
             names = first.value.replace(",", " ").split()
-            numbers = tuple(self.symbol(name) for name in names if name.isidentifier())
+            word = self.called(node.func)  # `T.const` names one size, each of the others makes a new one
+            key = ("const",) if word == "const" else (word, position(node), self.names.part)
+            numbers = tuple(self.symbol((*key, name), name, natural=True) for name in names if name.isidentifier())
             return numbers[0] if len(numbers) == 1 else Several(numbers)
         return self._unknown(node, node.args)
 
@@ -471,6 +473,7 @@ class Evaluator:
         return self._made_of(node, map(self.value, parts), settled)
 
     def _made_of(self, node: ast.expr, values: Iterable[Value], settled: bool = True) -> Number:
+        values = list(values)
         loads: dict[Region, None] = {}
         static = settled
         for found in values:
@@ -487,7 +490,16 @@ class Evaluator:
                     loads.update(dict.fromkeys(touched(value)))
                     static = static and _is_static(value)
         static = static and not loads
-        return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
+        known = tuple(map(_exactly, values)) if settled and self._is_pure(node) else (None,)
+        fresh = self._fresh(node, static, bool(loads), None if None in known else known)
+        return Number(fresh, static, tuple(loads))
+
+    def _is_pure(self, node: ast.AST) -> bool:
+        """Whether the value of an expression is the same if its parts have the same values."""
+        if isinstance(node, ast.Compare):
+            return not any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
+        operators = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
+        return isinstance(node, operators) or (isinstance(node, ast.Call) and self.called(node.func) in SETTLED)
 
     def _free(self, function: Function) -> list[Value]:
         """What the names may mean that a function does not define, those of the functions that it calls included."""
@@ -516,25 +528,26 @@ class Evaluator:
         if found:
             return Number(self._somewhere(), False, found)
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-        spelled = f"{name}_after_{line}_{column}"
-        if not noted:
-            self.unknowns[spelled] = line
-        if self.variables:
-            return Number(ir.Call(spelled, tuple(map(ir.Name, self.variables))), False)
-        self.symbols[spelled] = None
-        return Number(ir.Name(spelled), False)
+        key = ("after", name, position(node), self.names.part)
+        return Number(self._symbol(key, f"{name}_after_{line}_{column}", line, bool(self.variables), noted), False)
 
-    def _fresh(self, node: ast.AST, static: bool, loaded: bool = False) -> ir.Expr:
-        line = getattr(node, "lineno", 0)
-        column = getattr(node, "col_offset", 0)
+    def _fresh(self, node: ast.AST, static: bool, loaded: bool = False, known: Hashable = None) -> ir.Expr:
+        """A value that is not computed; `known`: all that it depends on, if that is known."""
         if loaded:
             return self._somewhere()
-        name = f"value_{line}_{column}"
-        self.unknowns[name] = line
-        if static or not self.variables:
-            self.symbols[name] = None
-            return ir.Name(name)
-        return ir.Call(name, tuple(map(ir.Name, self.variables)))
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        key = ("value", position(node), self.names.part if known is None else ("of", known))
+        return self._symbol(key, f"value_{line}_{column}", line, not static and bool(self.variables))
+
+    def _symbol(self, key: Hashable, wish: str, line: int, varies: bool, noted: bool = False) -> ir.Expr:
+        """A symbol; `varies`: it is another one in each round of the loops around."""
+        if not varies:
+            symbol = self.names.symbol((key, None), wish)
+        else:
+            symbol = ir.Name(self.names.of((key, len(self.variables)), wish))
+        if not noted:
+            self.names.unknowns[symbol.id] = line
+        return ir.Call(symbol.id, tuple(map(ir.Name, self.variables))) if varies else symbol
 
 
 def _listed(value: Value) -> bool:
@@ -546,6 +559,17 @@ def _listed(value: Value) -> bool:
             return any(_listed(i) for i in items)
         case _:
             return False
+
+
+def _exactly(value: Value) -> Hashable:
+    """What tells a scalar from any other that may have another value; None for what is no scalar."""
+    match value:
+        case Number(expr, loads=()):
+            return expr
+        case Plain(known):
+            return type(known).__name__, repr(known)
+        case _:
+            return None
 
 
 def _truth(value: Value) -> bool | None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
 from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.merge import merged
+from fencepost.frontends.tilelang.names import position
 from fencepost.frontends.tilelang.operations import BLOCKS, LAUNCHES, THREADS
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
@@ -238,7 +239,8 @@ class Lowering(PipelineNotes):
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         for name in names:
             if isinstance(name, ast.Name):
-                self.scope[name.id] = Number(self.evaluator.symbol(name.id).expr, False)
+                key = ("number", position(name), self.names.part)
+                self.scope[name.id] = replace(self.evaluator.symbol(key, name.id, natural=True), static=False)
 
     def _for(self, node: ast.For) -> list[Node]:
         call = node.iter
@@ -266,9 +268,12 @@ class Lowering(PipelineNotes):
     def _over_values(self, node: ast.For, value: Value) -> list[Node]:
         if isinstance(value, Several) and len(value.items) <= _MAX_UNROLLED and isinstance(node.target, ast.Name):
             nodes: list[Node] = []
+            part = self.names.part
             for item in value.items:
+                self.names.next_part()
                 nodes += self._bind(node, node.target.id, item, node.iter)
                 nodes += self.body(node.body)
+            self.names.part = part
             return nodes
         return [self.gap(node, "a loop over something other than a range")]
 
@@ -310,9 +315,12 @@ class Lowering(PipelineNotes):
         if len(values) < 3 or not values[2] or len(range(*values)) > _MAX_UNROLLED:
             return [self.gap(node, f"how many statements the loop over `{ast.unparse(node.iter)[:60]}` is")]
         nodes: list[Node] = []
+        part = self.names.part
         for value in range(*values):
+            self.names.next_part()
             self.scope.update({name: Plain(value) for name in names})
             nodes += self.body(node.body)
+        self.names.part = part
         return nodes
 
     def _loop(
@@ -326,7 +334,7 @@ class Lowering(PipelineNotes):
         unknown: Iterable[str] = (),
     ) -> Loop:
         """`unknown` are names that stand for something else in each round."""
-        var = self.fresh_name(name.strip("_") or "i")
+        var = self.names.fresh(name.strip("_") or "i")
         outer, variables = self.evaluator.scope, self.evaluator.variables
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
@@ -411,7 +419,7 @@ class Lowering(PipelineNotes):
         raw: bool,
     ) -> Pipe:
         name = names[0] if names else "_"
-        var = self.fresh_name(name.strip("_") or "i")
+        var = self.names.fresh(name.strip("_") or "i")
         outer, variables, in_pipeline = self.evaluator.scope, self.evaluator.variables, self.in_pipeline
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)

@@ -99,10 +99,7 @@ class _Reader:
     # ------------------------------------------------------------------------------------------------ one kernel
 
     def _read(self, found: _Found, names: set[str]) -> tuple[ir.Kernel | None, tuple[str, ...]]:
-        symbols: dict[str, None] = {}
-        unknowns: dict[str, int] = {}
-        evaluator = Evaluator(self._globals(symbols, unknowns), self.language, symbols, unknowns, mutated=self.mutated)
-        lowering = Lowering(self.source, evaluator)
+        lowering = self._globals()
         _forget_changed(self.module.body, found.node, lowering)
         for function in found.around:
             self._enter(function, lowering)
@@ -123,7 +120,7 @@ class _Reader:
         while unique in names:
             n += 1
             unique = f"{name}_{n}"
-        result = kernel(unique, nodes, evaluator.symbols, self.source.header(found.node), lowering.assume)
+        result = kernel(unique, nodes, lowering.names, self.source.header(found.node), lowering.assume)
         return result, self._assumed(result, lowering)
 
     @staticmethod
@@ -134,15 +131,15 @@ class _Reader:
         named = (_last(_called(n.iter)) for n in ast.walk(function) if isinstance(n, (ast.For, ast.AsyncFor)))
         return "Pipelined" in named and any(isinstance(n, Gap) for n in nodes)
 
-    def _globals(self, symbols: dict[str, None], unknowns: dict[str, int]) -> dict[str, Value]:
-        lowering = Lowering(self.source, Evaluator({}, self.language, symbols, unknowns, mutated=self.mutated))
+    def _globals(self) -> Lowering:
+        lowering = Lowering(self.source, Evaluator({}, self.language, mutated=self.mutated))
         _collect(self.module.body, lowering)
         for name in declared_global(self.module):
             lowering.scope.pop(name, None)
         self.hidden = hidden_change(self.module, PurePath(self.source.file).stem)
         if self.hidden is not None:
             lowering.scope.clear()
-        return lowering.evaluator.scope
+        return lowering
 
     def _enter(self, function: ast.FunctionDef, lowering: Lowering) -> None:
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
@@ -159,7 +156,7 @@ class _Reader:
         ]
         for argument, default in pairs:
             if isinstance(default, ast.Constant) and isinstance(default.value, int):
-                lowering.defaults[argument.arg] = default.value
+                lowering.names.defaults[argument.arg] = default.value
 
     def _assumed(self, result: ir.Kernel, lowering: Lowering) -> tuple[str, ...]:
         texts = list(lowering.assumed)
@@ -168,7 +165,7 @@ class _Reader:
             texts.append("copies from global to shared memory are asynchronous, as on a CUDA target")
         used = {n.id for s in result.body for n in ir.walk(s) if isinstance(n, ir.Name)}
         used |= {n.function for s in result.body for n in ir.walk(s) if isinstance(n, ir.Call)}
-        for name, line in lowering.evaluator.unknowns.items():
+        for name, line in lowering.names.unknowns.items():
             if name in used:
                 texts.append(f"{name}, an expression on line {line}, is taken to be any integer")
         functions = sorted(f for f in ("ceildiv", "floordiv", "floormod") if f in used)

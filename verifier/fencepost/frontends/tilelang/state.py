@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.tilelang.expressions import Evaluator
+from fencepost.frontends.tilelang.names import Names
 from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
 from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Value, mentioned
 
@@ -24,7 +25,6 @@ _ACTING = {*OPERATIONS, *BARRIERS, *MEMORIES} - {"assume"}
 class State(ABC):
     """`evaluator` holds the scope; `assumed` collects what was taken for granted.
 
-    `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
     `calls` the macros that are being put in place; `unrewritten`: the innermost one is a function of Python that the
     compiler does not rewrite, so that its `range` is no loop of the program.  `in_pipeline`: the statements at hand are
     those of a pipeline.
@@ -40,8 +40,6 @@ class State(ABC):
     depth: int = 0
     calls: tuple[str, ...] = ()
     unrewritten: bool = False
-    names: set[str] = field(default_factory=set)
-    defaults: dict[str, int] = field(default_factory=dict)
     in_pipeline: bool = False
     choices: int = 0
     returned: bool = False
@@ -51,6 +49,10 @@ class State(ABC):
     @property
     def scope(self) -> dict[str, Value]:
         return self.evaluator.scope
+
+    @property
+    def names(self) -> Names:
+        return self.evaluator.names
 
     @abstractmethod
     def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
@@ -122,15 +124,6 @@ class State(ABC):
 
     def assume(self, text: str) -> None:
         self.assumed[text] = None
-
-    def fresh_name(self, name: str) -> str:
-        """A name that nothing in the kernel has yet."""
-        fresh, n = name, 1
-        while fresh in self.names or fresh in self.evaluator.symbols:
-            n += 1
-            fresh = f"{name}_{n}"
-        self.names.add(fresh)
-        return fresh
 
     def operation(self, node: ast.AST, name: str, values: tuple[ast.expr, ...], writes: tuple[Region, ...]) -> Op:
         """An operation that computes from some values."""
