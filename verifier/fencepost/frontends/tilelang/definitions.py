@@ -94,7 +94,7 @@ class Definitions(State):
 
     def _rounds(self, over: ast.expr) -> list[Value] | None:
         """The values that a comprehension runs through, if the text tells them."""
-        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "range":
+        if isinstance(over, ast.Call) and self.evaluator.builtin(over.func) == "range":
             numbers = [self.evaluator.number(a).expr for a in over.args]
             bounds = [n.value for n in numbers if isinstance(n, ir.Int)]
             plain = not over.keywords and 1 <= len(over.args) <= 3 and len(bounds) == len(numbers)
@@ -294,14 +294,12 @@ class Definitions(State):
                 return self.word(annotation) in TENSOR_TYPES
 
     def parameters(self, function: ast.FunctionDef) -> None:
-        """Put the parameters of a kernel into the scope: tensors where annotated so, else integers."""
+        """Put the parameters of a kernel into the scope that are tensors, by their annotations."""
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         for argument in arguments:
             note = argument.annotation
             if note is not None and self._is_tensor(note):
                 self.scope[argument.arg] = self._parameter(argument.arg, note)
-            else:
-                self.scope.pop(argument.arg, None)
 
 
 def _tensors(either: Either) -> bool:

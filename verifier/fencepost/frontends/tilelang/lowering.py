@@ -11,11 +11,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from fencepost import ir
+from fencepost.frontends.escapes import is_plain
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
 from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.merge import merged
-from fencepost.frontends.tilelang.names import position
+from fencepost.frontends.tilelang.names import site
 from fencepost.frontends.tilelang.operations import BLOCKS, LAUNCHES, THREADS
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
@@ -33,6 +34,7 @@ from fencepost.frontends.tilelang.values import (
     Region,
     Several,
     Tensor,
+    Unread,
     Value,
     names_of,
 )
@@ -120,8 +122,8 @@ class Lowering(PipelineNotes):
                 loop = self._repeated(node, f"`while {ast.unparse(test)}`", ["_"], body, [test])
                 return [loop, *self.body(orelse)]
             case ast.FunctionDef():
-                macro = any(self.word(d.func if isinstance(d, ast.Call) else d) == "macro" for d in node.decorator_list)
-                self.scope[node.name] = Function(node, self.scope, macro)
+                function = self.evaluator.function(node, bool(node.decorator_list))
+                self.scope[node.name] = function if is_plain(node) else Opaque(node.name)
                 return []
             case _:
                 return [self.gap(node, f"`{_keyword(node)}` in a kernel")]
@@ -165,7 +167,8 @@ class Lowering(PipelineNotes):
     def _meet(self, node: ast.AST, one: dict[str, Value], other: dict[str, Value]) -> None:
         """What names stand for after a choice that the program does not make itself, or of which no more is known."""
         for name in dict.fromkeys((*one, *other)):
-            values = tuple(dict.fromkeys(s[name] for s in (one, other) if name in s))
+            given = (s[name] for s in (one, other) if name in s)
+            values = tuple(dict.fromkeys(v for v in given if not isinstance(v, Unread) or v.bound))
             if all(isinstance(v, (Tensor, Either)) for v in values):
                 self.scope[name] = values[0] if len(values) == 1 else Either(values, names=self.evaluator.variables)
             elif any(v != self.scope.get(name) for v in values):
@@ -239,7 +242,7 @@ class Lowering(PipelineNotes):
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         for name in names:
             if isinstance(name, ast.Name):
-                key = ("number", position(name), self.names.part)
+                key = ("number", site(name), self.names.part)
                 self.scope[name.id] = replace(self.evaluator.symbol(key, name.id, natural=True), static=False)
 
     def _for(self, node: ast.For) -> list[Node]:
@@ -247,7 +250,7 @@ class Lowering(PipelineNotes):
         if not isinstance(call, ast.Call):
             return self._over_values(node, self.evaluator.value(call))
         word = self.word(call.func)
-        if word is None and isinstance(call.func, ast.Name) and call.func.id == "range":
+        if word is None and self.evaluator.builtin(call.func) == "range":
             word = "range"
         names = _targets(node.target)
         match word:

@@ -64,7 +64,7 @@ class Names:
         return before
 
 
-def position(node: ast.AST) -> Hashable:
+def site(node: ast.AST) -> Hashable:
     """Where an expression stands; no other one is of this kind and stands there."""
     return (
         type(node).__name__,

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.rebinding import bindings
 from fencepost.frontends.tilelang.expressions import Evaluator
 from fencepost.frontends.tilelang.names import Names
 from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
-from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Value, mentioned
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Unread, Value, mentioned
 
 _LOOKING = frozenset(
     {"len", "isinstance", "type", "str", "repr", "id", "getattr", "hasattr", "print", "tuple", "list", "dict"}
@@ -31,7 +32,8 @@ class State(ABC):
 
     `choices` counts the branches and loops around the statement at hand, within the function that is put in place;
     `returned`: that function has ended; `result` is what it gave.  `left` is the
-    scope with which the last block of its own has ended.
+    scope with which the last block of its own has ended.  `frames` are the scopes of the functions that have called
+    the one that is put in place.
     """
 
     source: Source
@@ -45,6 +47,7 @@ class State(ABC):
     returned: bool = False
     result: Value = field(default_factory=lambda: Plain(None))
     left: dict[str, Value] = field(default_factory=dict)
+    frames: dict[int, dict[str, Value]] = field(default_factory=dict)
 
     @property
     def scope(self) -> dict[str, Value]:
@@ -53,6 +56,13 @@ class State(ABC):
     @property
     def names(self) -> Names:
         return self.evaluator.names
+
+    def enter(self, function: ast.FunctionDef) -> None:
+        """Begin to put a function in place: it has names of its own, which have no values yet."""
+        part = self.names.part
+        arguments = (node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))
+        own = {name: Unread(name, -1 - part, bound=False) for name in (*arguments, *bindings(function.body))}
+        self.evaluator.scope, self.evaluator.frame = {**self.scope, **own}, part
 
     @abstractmethod
     def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
@@ -82,8 +92,8 @@ class State(ABC):
 
     def is_foreign(self, call: ast.Call) -> bool:
         """Whether a function that the text does not tell gets a buffer as a whole."""
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
-        if self.word(call.func) is not None or self.function(call) is not None or name in _LOOKING:
+        looking = self.evaluator.builtin(call.func) in _LOOKING
+        if self.word(call.func) is not None or self.function(call) is not None or looking:
             return False
         names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
         found = [self.scope.get(n) for n in names]
