@@ -254,3 +254,52 @@ def test_a_loop_around_a_pipelined_loop_still_runs(written: str, verdict: Verdic
     inner = "    for m in T.Pipelined(4):\n        T.copy(row, last)"
     found, _ = _check(f"for j in T.serial(64):\n    {written}\n{inner}\n{STORE}")
     assert found.verdict is verdict
+
+
+SHARED = """\
+import tilelang.language as T
+
+
+@T.prim_func
+def main(A: T.Tensor((64, 1024), "float16"), C: T.Tensor((64, 1024), "float16"), D: T.Tensor((64, 1024), "float16")):
+    with T.Kernel(1, threads=128) as bx:
+        s = T.alloc_shared((64, 64), "float16")
+        for k in T.Pipelined(16, {notes}):
+            for i, j in T.Parallel(64, 64):
+                s[i, j] = {value}
+            T.copy(s, C[0, k * 64])
+            T.copy(s, D[0, k * 64])
+"""
+MASKED = [
+    "A[i, k * 64 + j]",
+    "T.cast(A[i, k * 64 + j], 'float16')",
+    "T.if_then_else(k < 10, A[i, k * 64 + j], T.float16(0))",
+    "A[i, k * 64 + j] if i > k else 0",
+    "T.if_then_else(i > k, A[i, k * 64 + j], A[i, j])",
+]
+
+
+def _shared(value: str, notes: str) -> PipelineResult:
+    (kernel,) = read(SHARED.format(value=value, notes=notes), "t.py").kernels
+    return check_pipeline(pipelines(kernel)[0], kernel)
+
+
+@pytest.mark.parametrize("value", MASKED)
+def test_elements_that_are_copied_are_copied_asynchronously_with_a_mask_as_well(value: str) -> None:
+    assert {f.code for f in _shared(value, "stage=[0, 0, 1], order=[0, 1, 2]").faults} == {"928"}
+    assert _shared(value, "stage=[0, 1, 1], order=[2, 0, 1]").verdict is Verdict.PROVED
+    assert "stage = (0, 1, 1)" in _shared(value, "num_stages=2").evidence
+
+
+@pytest.mark.parametrize(
+    "value", ["A[i, k * 64 + j] * 2", "A[i, k * 64 + j] + k", "T.if_then_else(k < 3, A[i, j], s[j, i])"]
+)
+def test_elements_that_are_computed_from_global_memory_are_not_judged(value: str) -> None:
+    """The compiler plans them as asynchronous copies, but they are none."""
+    assert _shared(value, "stage=[0, 1, 1], order=[2, 0, 1]").verdict is Verdict.UNKNOWN
+    assert _shared(value, "num_stages=2").verdict is Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("value", ["k", "T.if_then_else(k < 3, 1, 0)", "s[j, i]"])
+def test_elements_that_are_not_brought_from_global_memory(value: str) -> None:
+    assert _shared(value, "stage=[0, 0, 0], order=[0, 1, 2]").verdict is Verdict.PROVED

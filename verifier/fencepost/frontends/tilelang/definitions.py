@@ -144,7 +144,10 @@ class Definitions(State):
                     return [replace(done, writes=tuple(touched(owner)), others=tuple(inner))]
                 if isinstance(owner, Tensor):
                     region = self.evaluator.region(owner, index)
-                    return [self.operation(node, self._store_name(owner, value), (value,), (region,))]
+                    name = self._store_name(owner, value)
+                    done = self.operation(node, name, (value,), (region,))
+                    loaded = any(r.tensor.memory == "global" for r in done.reads)
+                    return [replace(done, computes=loaded and owner.memory == "shared" and name != "copy")]
                 if isinstance(owner, (Several, Opaque)) and self.evaluator.settled(value, index):
                     return []  # nothing of the program: entries of it are read as unknown
                 return [self.gap(node, f"an assignment to `{ast.unparse(target)[:60]}`")]
@@ -164,13 +167,24 @@ class Definitions(State):
                 return self._put(node, target, self.evaluator.value(value), value)
 
     def _store_name(self, target: Tensor, value: ast.expr) -> str:
-        """Element-wise copies from global to shared memory are copies to the compiler."""
-        found = self.evaluator.value(value)
-        while isinstance(value, ast.Call) and self.word(value.func) in ("cast", "Cast") and value.args:
-            value = value.args[0]
-            found = self.evaluator.value(value)
-        loaded = isinstance(found, Region) and found.tensor.memory == "global"
-        return "copy" if loaded and target.memory == "shared" else "store"
+        """Element-wise copies from global to shared memory are copies to the compiler, also where they are masked."""
+        stack, copied = [value], False
+        while stack:
+            node = stack.pop()
+            match node:
+                case ast.Call(args=[first, *_]) if self.word(node.func) in ("cast", "Cast"):
+                    stack.append(first)
+                case ast.Call(args=[_, first, second]) if self.word(node.func) in ("if_then_else", "Select"):
+                    stack += [first, second]
+                case ast.IfExp(_, first, second):
+                    stack += [first, second]
+                case _:
+                    found = self.evaluator.value(node)
+                    loaded = isinstance(found, Region) and found.tensor.memory == "global"
+                    if not loaded and touched(found):
+                        return "store"
+                    copied = copied or loaded
+        return "copy" if copied and target.memory == "shared" else "store"
 
     def _define(self, node: ast.stmt, name: str, value: ast.expr, bind: bool = False) -> list[Node]:
         if isinstance(value, ast.Call):

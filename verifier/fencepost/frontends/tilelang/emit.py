@@ -284,7 +284,7 @@ class _Emitter:
         unseen = ", ".join(sorted(self._unseen(pipe)))
         if unseen:
             return f"the compiler does not see what subscripts read ({unseen})"
-        mixed = next((n for n in pipe.body if isinstance(n, Op) and is_partly_copy(n)), None)
+        mixed = next((n for n in pipe.body if is_partly_copy(n)), None)
         return "" if mixed is None else f"line {mixed.span.line} copies into shared memory, but not only or not always"
 
     def _pipelined(self, node: Pipe) -> ir.Pipelined:
@@ -299,6 +299,9 @@ class _Emitter:
         for key in node.problems:
             if key != "num_stages":
                 body.append(ir.Unsupported(_PROBLEMS.get(key, f"{key} is not a list of constants"), span=node.span))
+        mixed = next((n for n in node.body if is_partly_copy(n)), None)
+        if mixed is not None and not node.raw and {"stage", "order"} & node.notes.keys():
+            body.append(ir.Unsupported("which elements are copied asynchronously", span=mixed.span))
         self.pipe = outer
 
         notes = node.notes if node.raw else {**implied(node), **node.notes}

@@ -76,6 +76,7 @@ class _Effects:
     barrier: bool = False
     conditional: bool = False
     tile: bool = False
+    computes: bool = False
     names_read: dict[str, None] = field(default_factory=dict)
 
     def operation(self, op: Op, doubts: _Doubts, ranges: Extents) -> None:
@@ -85,6 +86,7 @@ class _Effects:
         self.barrier = self.barrier or op.barrier
         self.conditional = self.conditional or op.conditional
         self.tile = self.tile or op.tile
+        self.computes = self.computes or op.computes
         self.reads += self._exposed(op.reads, ranges)
         self.read(op.others, ranges)
         targets = [(region, spread(region, ranges), self._places(region.at, ranges)) for region in op.writes]
@@ -125,6 +127,7 @@ class _Effects:
             self.tile,
             self._kept(self.others),
             tuple(self.names_read),
+            self.computes,
         )
 
     def _kept(self, regions: Iterable[Region]) -> tuple[Region, ...]:

@@ -208,7 +208,7 @@ class Op:
     `reads` and `writes` are its operands.  `others` are elements that it reads besides: to know how often to run, and
     the like.  `barrier`: synchronises and does nothing else.  `conditional`: has a branch.  `tile`: an operation on
     tiles, of which the compiler takes the targets to be read as well.  `names`: those in the scalars that say what it
-    does and stores.
+    does and stores.  `computes`: elements of shared memory, from elements of global memory.
     """
 
     name: str
@@ -220,6 +220,7 @@ class Op:
     tile: bool = False
     others: tuple[Region, ...] = ()
     names: tuple[str, ...] = ()
+    computes: bool = False
 
     @property
     def besides(self) -> tuple[Region, ...]:
