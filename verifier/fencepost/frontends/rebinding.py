@@ -36,7 +36,7 @@ def bindings(nodes: Iterable[ast.AST], everywhere: bool = False) -> Iterator[str
             case ast.FunctionDef(name=name, args=given) | ast.AsyncFunctionDef(name=name, args=given):
                 yield name
                 if not everywhere:
-                    inside = [given, *node.decorator_list]
+                    inside = [given, *node.decorator_list, *filter(None, [node.returns])]
             case ast.ClassDef(name=name):
                 yield name
                 if not everywhere:
