@@ -217,3 +217,89 @@ def test_buffers_that_one_arm_names() -> None:
     """The name may stand for either after it."""
     body = f"to = row\nwith T.If(count > 3), T.Then():\n    to = last\nT.copy(A[k, 0:64], to)\n{STORE}"
     assert _check(body, "stage=[0, 0, 1], order=[0, 1, 2]")[0].verdict is not Verdict.PROVED
+
+
+ROUNDS = {
+    "behind an entry": ("for j in T.serial(64):\n    row[j] = A[k, j]\n{inner}", Verdict.REFUTED),
+    "before an entry": ("for j in T.serial(64):\n{inner}\n    row[j] = A[k, j]", Verdict.REFUTED),
+    "behind the loop": (
+        "for h in T.serial(1):\n    for j in T.serial(64):\n        row[j] = A[k, j]\n{inner}",
+        Verdict.PROVED,
+    ),
+    "behind another loop": (
+        "for j in T.serial(64):\n    for m in T.serial(64):\n        row[m] = A[k, m]\n{inner}",
+        Verdict.PROVED,
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "verdict"), ROUNDS.values(), ids=ROUNDS)
+def test_a_loop_that_still_runs_has_not_filled_anything(body: str, verdict: Verdict) -> None:
+    inner = "    for i in T.serial(64):\n        tile[i, 0] = tile[i, 0] + row[i]"
+    found, _ = _check(f"{body.format(inner=inner)}\n{STORE}", after="T.copy(tile, last)")
+    assert found.verdict is verdict and {f.code for f in found.faults} == ({"922"} if found.faults else set())
+
+
+def test_the_entry_of_the_same_round_is_filled() -> None:
+    body = "for j in T.serial(64):\n    row[j] = A[k, j]\n    B[k, j] = row[j]"
+    found, _ = _check(f"{body}\nT.copy(A[k, 0:64], tile)")
+    assert found.verdict is Verdict.PROVED
+
+
+@pytest.mark.parametrize(
+    ("written", "verdict"),
+    [("row[j] = A[k, j]", Verdict.UNKNOWN), ("for i in T.serial(64):\n        row[i] = A[k, i]", Verdict.PROVED)],
+)
+def test_a_loop_around_a_pipelined_loop_still_runs(written: str, verdict: Verdict) -> None:
+    inner = "    for m in T.Pipelined(4):\n        T.copy(row, last)"
+    found, _ = _check(f"for j in T.serial(64):\n    {written}\n{inner}\n{STORE}")
+    assert found.verdict is verdict
+
+
+SHARED = """\
+import tilelang.language as T
+
+
+@T.prim_func
+def main(A: T.Tensor((64, 1024), "float16"), C: T.Tensor((64, 1024), "float16"), D: T.Tensor((64, 1024), "float16")):
+    with T.Kernel(1, threads=128) as bx:
+        s = T.alloc_shared((64, 64), "float16")
+        for k in T.Pipelined(16, {notes}):
+            for i, j in T.Parallel(64, 64):
+                s[i, j] = {value}
+            T.copy(s, C[0, k * 64])
+            T.copy(s, D[0, k * 64])
+"""
+MASKED = [
+    "A[i, k * 64 + j]",
+    "T.cast(A[i, k * 64 + j], 'float16')",
+    "T.if_then_else(k < 10, A[i, k * 64 + j], T.float16(0))",
+    "A[i, k * 64 + j] if i > k else 0",
+    "T.if_then_else(i > k, A[i, k * 64 + j], A[i, j])",
+]
+
+
+def _shared(value: str, notes: str) -> PipelineResult:
+    (kernel,) = read(SHARED.format(value=value, notes=notes), "t.py").kernels
+    return check_pipeline(pipelines(kernel)[0], kernel)
+
+
+@pytest.mark.parametrize("value", MASKED)
+def test_elements_that_are_copied_are_copied_asynchronously_with_a_mask_as_well(value: str) -> None:
+    assert {f.code for f in _shared(value, "stage=[0, 0, 1], order=[0, 1, 2]").faults} == {"928"}
+    assert _shared(value, "stage=[0, 1, 1], order=[2, 0, 1]").verdict is Verdict.PROVED
+    assert "stage = (0, 1, 1)" in _shared(value, "num_stages=2").evidence
+
+
+@pytest.mark.parametrize(
+    "value", ["A[i, k * 64 + j] * 2", "A[i, k * 64 + j] + k", "T.if_then_else(k < 3, A[i, j], s[j, i])"]
+)
+def test_elements_that_are_computed_from_global_memory_are_not_judged(value: str) -> None:
+    """The compiler plans them as asynchronous copies, but they are none."""
+    assert _shared(value, "stage=[0, 1, 1], order=[2, 0, 1]").verdict is Verdict.UNKNOWN
+    assert _shared(value, "num_stages=2").verdict is Verdict.NOT_APPLICABLE
+
+
+@pytest.mark.parametrize("value", ["k", "T.if_then_else(k < 3, 1, 0)", "s[j, i]"])
+def test_elements_that_are_not_brought_from_global_memory(value: str) -> None:
+    assert _shared(value, "stage=[0, 0, 0], order=[0, 1, 2]").verdict is Verdict.PROVED

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 _NAMESPACES = frozenset({"globals", "locals", "vars"})
 _ANYTHING = frozenset({"exec", "eval", "builtins", "__builtins__"})
@@ -19,6 +19,47 @@ CHANGING = frozenset(
 
 CHANGERS = frozenset({"dict", "list", "set", "object", "type", "random", "heapq", "operator", "bisect"})
 """Types and modules whose functions may change their first argument."""
+
+
+def bindings(nodes: Iterable[ast.AST], everywhere: bool = False) -> Iterator[str]:
+    """The names that some statements bind, once for each place where they do.
+
+    Args:
+        nodes: the statements; blocks in them count, too.
+        everywhere: also those of the functions, classes and comprehensions inside, which are names of their own.
+    """
+    stack = list(nodes)[::-1]
+    while stack:
+        node = stack.pop()
+        inside = list(ast.iter_child_nodes(node))
+        match node:
+            case ast.FunctionDef(name=name, args=given) | ast.AsyncFunctionDef(name=name, args=given):
+                yield name
+                if not everywhere:
+                    inside = [given, *node.decorator_list, *filter(None, [node.returns])]
+            case ast.ClassDef(name=name):
+                yield name
+                if not everywhere:
+                    inside = [*node.bases, *node.keywords, *node.decorator_list]
+            case ast.Lambda(given) if not everywhere:
+                inside = [given]
+            case ast.comprehension(iter=over, ifs=conditions) if not everywhere:
+                inside = [over, *conditions]
+            case ast.AnnAssign(ast.Name(), note, None):
+                inside = [note]
+            case ast.arg(arg=name) if everywhere:
+                yield name
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                yield name
+            case ast.MatchAs(name=str() as name) | ast.MatchStar(name=str() as name):
+                yield name
+            case ast.MatchMapping(rest=str() as name) | ast.ExceptHandler(name=str() as name):
+                yield name
+            case ast.Global(names) | ast.Nonlocal(names):
+                yield from names
+            case ast.alias(name=name, asname=other) if name != "*":
+                yield (other or name).partition(".")[0]
+        stack += inside[::-1]
 
 
 def assigned_inside(stmt: ast.stmt) -> set[str]:

@@ -55,8 +55,8 @@ class PipelineNotes(Calls):
         if key == "num_stages":
             if isinstance(value, Plain) and isinstance(value.value, int):
                 notes[key] = value.value
-            elif isinstance(value, Number) and isinstance(value.expr, ir.Name) and value.expr.id in self.defaults:
-                notes[key] = self.defaults[value.expr.id]
+            elif isinstance(value, Number) and isinstance(value.expr, ir.Name) and value.expr.id in self.names.defaults:
+                notes[key] = self.names.defaults[value.expr.id]
                 self.assume(f"{value.expr.id} is taken to be {notes[key]}, its default")
             elif not isinstance(value, Plain):
                 line = self.line(node)

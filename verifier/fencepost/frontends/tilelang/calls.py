@@ -32,7 +32,6 @@ from fencepost.frontends.tilelang.values import (
     Several,
     Tensor,
     Vague,
-    Value,
     mentioned,
 )
 from fencepost.spelling import is_name
@@ -120,7 +119,7 @@ class Calls(Definitions):
         return nodes
 
     def _scratch(self, like: Region, memory: Memory) -> Tensor:
-        return replace(like.tensor, name=self.fresh_name(f"{like.tensor.name}_frag"), memory=memory)
+        return replace(like.tensor, name=self.names.fresh(f"{like.tensor.name}_frag"), memory=memory)
 
     @staticmethod
     def _moved(op: Op, source: Region, target: Region) -> Op:
@@ -172,39 +171,34 @@ class Calls(Definitions):
         if name in self.calls or len(self.calls) >= _MAX_INLINED:
             return [self.gap(call, f"{name} calls itself, or through too many others")]
         names = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
-        inside: dict[str, Value] = dict(function.scope)
-        inside.update({n: v for n, v in self.scope.items() if n not in inside})
-        defaults = dict(zip(reversed(names), reversed(arguments.defaults), strict=False))
-        pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
-        defaults.update({a.arg: default for a, default in pairs if default is not None})
+        if any(isinstance(n, (ast.Nonlocal, ast.Global)) for s in function.node.body for n in ast.walk(s)):
+            return [self.gap(call, f"the names of others that {name} changes")]
         given = dict(zip(names, call.args, strict=False))
         given.update({k.arg: k.value for k in call.keywords if k.arg is not None})
-        for parameter in (*names, *(a.arg for a in arguments.kwonlyargs)):
-            chosen = given.get(parameter, defaults.get(parameter))
-            if chosen is None:
-                inside.pop(parameter, None)
-                continue
-            value = self.evaluator.value(chosen) if parameter in given else self._default(function, chosen)
-            inside[parameter] = value.tensor if isinstance(value, Region) and value.whole and not value.at else value
-        outer, self.evaluator.scope = self.evaluator.scope, inside
+        values = {parameter: self.evaluator.value(chosen) for parameter, chosen in given.items()}
+        values = {
+            parameter: value.tensor if isinstance(value, Region) and value.whole and not value.at else value
+            for parameter, value in {**function.defaults, **values}.items()
+        }
+        outer, frame = self.evaluator.scope, self.evaluator.frame
+        assert frame is not None
+        self.frames[frame] = outer
+        part = self.names.next_part()
+        self.evaluator.scope = self.frames.get(-1 if function.home is None else function.home, function.scope)
+        self.enter(function.node)
+        self.scope.update(values)
         self.calls = (*self.calls, name)
         state, self.choices, self.returned, self.result = (self.choices, self.returned), 0, False, Plain(None)
         unrewritten, self.unrewritten = self.unrewritten, not function.is_macro
         nodes = self.body(function.node.body)
-        self.unrewritten = unrewritten
+        self.names.part, self.unrewritten = part, unrewritten
         self.choices, self.returned = state
         self.calls = self.calls[:-1]
-        self.evaluator.scope = outer
+        self.evaluator.scope, self.evaluator.frame = outer, frame
+        del self.frames[frame]
         if nodes and not function.is_macro:
             nodes.insert(0, self.gap(call, f"the operations in {name}, which is no macro: they are lost,"))
         return nodes
-
-    def _default(self, function: Function, default: ast.expr) -> Value:
-        """The value of a default, which is computed where the function stands."""
-        outer, self.evaluator.scope = self.evaluator.scope, function.scope
-        value = self.evaluator.value(default)
-        self.evaluator.scope = outer
-        return value
 
     def _unknown_call(self, call: ast.Call, name: str) -> list[Node]:
         """An operation that is not known: it may read and write all of its operands."""

@@ -72,7 +72,9 @@ class Definitions(State):
                     given: list[Value] = []
                     for item in rounds:
                         self.scope[index] = item
+                        part = self.names.next_part()
                         more, found = self._made_each(node, [(name, element)])
+                        self.names.part = part
                         nodes += more
                         given += found.items
                     self.evaluator.scope = outer
@@ -92,7 +94,7 @@ class Definitions(State):
 
     def _rounds(self, over: ast.expr) -> list[Value] | None:
         """The values that a comprehension runs through, if the text tells them."""
-        if isinstance(over, ast.Call) and isinstance(over.func, ast.Name) and over.func.id == "range":
+        if isinstance(over, ast.Call) and self.evaluator.builtin(over.func) == "range":
             numbers = [self.evaluator.number(a).expr for a in over.args]
             bounds = [n.value for n in numbers if isinstance(n, ir.Int)]
             plain = not over.keywords and 1 <= len(over.args) <= 3 and len(bounds) == len(numbers)
@@ -142,7 +144,10 @@ class Definitions(State):
                     return [replace(done, writes=tuple(touched(owner)), others=tuple(inner))]
                 if isinstance(owner, Tensor):
                     region = self.evaluator.region(owner, index)
-                    return [self.operation(node, self._store_name(owner, value), (value,), (region,))]
+                    name = self._store_name(owner, value)
+                    done = self.operation(node, name, (value,), (region,))
+                    loaded = any(r.tensor.memory == "global" for r in done.reads)
+                    return [replace(done, computes=loaded and owner.memory == "shared" and name != "copy")]
                 if isinstance(owner, (Several, Opaque)) and self.evaluator.settled(value, index):
                     return []  # nothing of the program: entries of it are read as unknown
                 return [self.gap(node, f"an assignment to `{ast.unparse(target)[:60]}`")]
@@ -162,13 +167,24 @@ class Definitions(State):
                 return self._put(node, target, self.evaluator.value(value), value)
 
     def _store_name(self, target: Tensor, value: ast.expr) -> str:
-        """Element-wise copies from global to shared memory are copies to the compiler."""
-        found = self.evaluator.value(value)
-        while isinstance(value, ast.Call) and self.word(value.func) in ("cast", "Cast") and value.args:
-            value = value.args[0]
-            found = self.evaluator.value(value)
-        loaded = isinstance(found, Region) and found.tensor.memory == "global"
-        return "copy" if loaded and target.memory == "shared" else "store"
+        """Element-wise copies from global to shared memory are copies to the compiler, also where they are masked."""
+        stack, copied = [value], False
+        while stack:
+            node = stack.pop()
+            match node:
+                case ast.Call(args=[first, *_]) if self.word(node.func) in ("cast", "Cast"):
+                    stack.append(first)
+                case ast.Call(args=[_, first, second]) if self.word(node.func) in ("if_then_else", "Select"):
+                    stack += [first, second]
+                case ast.IfExp(_, first, second):
+                    stack += [first, second]
+                case _:
+                    found = self.evaluator.value(node)
+                    loaded = isinstance(found, Region) and found.tensor.memory == "global"
+                    if not loaded and touched(found):
+                        return "store"
+                    copied = copied or loaded
+        return "copy" if copied and target.memory == "shared" else "store"
 
     def _define(self, node: ast.stmt, name: str, value: ast.expr, bind: bool = False) -> list[Node]:
         if isinstance(value, ast.Call):
@@ -187,7 +203,7 @@ class Definitions(State):
                 if self.evaluator.variables and not isinstance(pointer, Tensor) and touched(pointer):
                     return [self.gap(value, f"which tensor `{ast.unparse(value)[:60]}` is")]
                 shape = self._dims(value.args[1]) if len(value.args) > 1 else None
-                own = pointer.name if isinstance(pointer, Tensor) else self.fresh_name(name)
+                own = pointer.name if isinstance(pointer, Tensor) else self.names.fresh(name)
                 self.scope[name] = Tensor(own, "global", shape)
                 return []
             if word in ("match_buffer", *TENSOR_TYPES):
@@ -203,7 +219,7 @@ class Definitions(State):
             found = self.evaluator.as_number(value, found)
             found = replace(found, static=False)
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
-            let = Let(self.fresh_name(name), found, self.source.span(node), self.evaluator.variables)
+            let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr
             self.scope[name] = Number(expr, False, (let.region,))
             return [let]
@@ -247,7 +263,7 @@ class Definitions(State):
             memory = _memory_of(scope.value)
         scalar = word == "alloc_var"
         shape = (ir.Int(1),) if scalar else self._shape(call, word == "empty")
-        return Tensor(self.fresh_name(name), memory, shape, scalar)  # type: ignore[arg-type]
+        return Tensor(self.names.fresh(name), memory, shape, scalar)  # type: ignore[arg-type]
 
     def _shape(self, call: ast.Call, spread_out: bool = False) -> tuple[ir.Expr, ...] | None:
         if not call.args:
@@ -263,22 +279,25 @@ class Definitions(State):
         return None
 
     def _size(self, value: Value) -> ir.Expr:
+        """The size of a dimension, which is not negative."""
         match value:
+            case Number(ir.Name(name) as expr):
+                if not self.choices and name in self.names.symbols:
+                    self.names.naturals.add(name)
+                return expr
             case Number(expr):
                 return expr
-            case Plain(bool()):
-                return ir.Int(0)
             case Plain(int(number)):
                 return ir.Int(number)
             case _:
-                return self.evaluator.as_number(ast.Constant(0), Opaque()).expr
+                return self.evaluator.symbol(object(), "size", natural=True).expr
 
     def _parameter(self, name: str, annotation: ast.expr) -> Tensor:
         shape = self._shape(annotation) if isinstance(annotation, ast.Call) else None
         match annotation:
             case ast.Subscript(_, ast.Tuple([first, *_])):
                 shape = self._dims(first)
-        return Tensor(self.fresh_name(name), "global", shape)
+        return Tensor(self.names.fresh(name), "global", shape)
 
     def _is_tensor(self, annotation: ast.expr) -> bool:
         """Whether an annotation says `T.Tensor(...)`, `T.Tensor[...]` or their kin."""
@@ -289,14 +308,12 @@ class Definitions(State):
                 return self.word(annotation) in TENSOR_TYPES
 
     def parameters(self, function: ast.FunctionDef) -> None:
-        """Put the parameters of a kernel into the scope: tensors where annotated so, else integers."""
+        """Put the parameters of a kernel into the scope that are tensors, by their annotations."""
         arguments = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
         for argument in arguments:
             note = argument.annotation
             if note is not None and self._is_tensor(note):
                 self.scope[argument.arg] = self._parameter(argument.arg, note)
-            else:
-                self.scope.pop(argument.arg, None)
 
 
 def _tensors(either: Either) -> bool:

@@ -16,6 +16,7 @@ from fencepost.frontends.tilelang.annotations import ALL, BOUNDS
 from fencepost.frontends.tilelang.implied import implied, is_copy, is_partly_copy
 from fencepost.frontends.tilelang.layout import layout
 from fencepost.frontends.tilelang.merge import simplified
+from fencepost.frontends.tilelang.names import Names
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Tensor, deep
 from fencepost.rewrite import rebuild
 
@@ -25,25 +26,23 @@ _PROBLEMS = {ALL: "the annotations are not written in the loop", BOUNDS: "the bo
 _SPACES: dict[str, ir.Space] = {"shared": "Mat", "fragment": "Vec", "global": "GM"}
 
 
-def kernel(
-    name: str, nodes: tuple[Node, ...], symbols: Iterable[str], span: ir.Span, assume: Callable[[str], None]
-) -> ir.Kernel:
+def kernel(name: str, nodes: tuple[Node, ...], names: Names, span: ir.Span, assume: Callable[[str], None]) -> ir.Kernel:
     """The kernel IR of a lowered body.
 
     Args:
         name: the name of the kernel.
         nodes: its body.
-        symbols: the integers that are chosen from outside.
+        names: those of the integers that are chosen from outside, and which of them are not negative.
         span: where it stands.
         assume: is told what is taken for granted.
     """
-    nodes = simplified(nodes, {})
+    nodes = simplified(nodes)
     emitter = _Emitter(nodes, assume)
     body = tuple(s for node in nodes for s in emitter.statements(node, top=False))
     body = _unfixed(body, {name for name, use in emitter.uses.items() if use.writes})
     used = {n.id for s in body for n in ir.walk(s) if isinstance(n, ir.Name)}
-    parameters = tuple(s for s in symbols if s in used)
-    assumes = tuple(ir.Compare(ir.Name(p), ((">=", ir.Int(0)),)) for p in parameters)
+    parameters = tuple(s for s in names.symbols if s in used)
+    assumes = tuple(ir.Compare(ir.Name(p), ((">=", ir.Int(0)),)) for p in parameters if p in names.naturals)
     buffers = tuple(emitter.buffers())
     section = ir.Section("cube", body, span=span)
     return ir.Kernel(name, parameters, "gpu", assumes=assumes, buffers=buffers, body=(section,), span=span)
@@ -285,7 +284,7 @@ class _Emitter:
         unseen = ", ".join(sorted(self._unseen(pipe)))
         if unseen:
             return f"the compiler does not see what subscripts read ({unseen})"
-        mixed = next((n for n in pipe.body if isinstance(n, Op) and is_partly_copy(n)), None)
+        mixed = next((n for n in pipe.body if is_partly_copy(n)), None)
         return "" if mixed is None else f"line {mixed.span.line} copies into shared memory, but not only or not always"
 
     def _pipelined(self, node: Pipe) -> ir.Pipelined:
@@ -300,6 +299,9 @@ class _Emitter:
         for key in node.problems:
             if key != "num_stages":
                 body.append(ir.Unsupported(_PROBLEMS.get(key, f"{key} is not a list of constants"), span=node.span))
+        mixed = next((n for n in node.body if is_partly_copy(n)), None)
+        if mixed is not None and not node.raw and {"stage", "order"} & node.notes.keys():
+            body.append(ir.Unsupported("which elements are copied asynchronously", span=mixed.span))
         self.pipe = outer
 
         notes = node.notes if node.raw else {**implied(node), **node.notes}

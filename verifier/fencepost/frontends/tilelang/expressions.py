@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+import math
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeGuard
 
 from fencepost import ir
-from fencepost.frontends.tilelang.operations import SAME_VALUE, SETTLED
+from fencepost.frontends.tilelang.names import Names, site
+from fencepost.frontends.tilelang.operations import SETTLED
 from fencepost.frontends.tilelang.regions import dimension, index_dim
 from fencepost.frontends.tilelang.values import (
     Dim,
@@ -23,11 +25,11 @@ from fencepost.frontends.tilelang.values import (
     Region,
     Several,
     Tensor,
+    Unread,
     Vague,
     Value,
     mentioned,
 )
-from fencepost.spelling import is_name
 
 _MAX_SIZE = 400
 
@@ -52,18 +54,24 @@ _COMPARE: dict[type[ast.cmpop], Literal["<", "<=", ">", ">=", "==", "!="]] = {
 class Evaluator:
     """Evaluates expressions in a scope.
 
-    `language` are the names of the TileLang language module.  `symbols` collects the integers that only the caller of
-    the kernel knows; `unknowns` what could not be read, by line.  `variables` are the loop variables in scope, on
-    which an unknown value may depend.  A list that goes by one of the names `mutated` has no known items.  `loaded`
-    counts the values that were read from somewhere: each is another one, even if it is read from the same place.
+    `language` are the names of the TileLang language module.  `names` gives symbols to what is not known.  `variables`
+    are the loop variables in scope, on which an unknown value may depend.  `escapes` says how deep the things of some
+    names may change: such lists have no known items.  `loaded` counts the values that were read from somewhere: each is
+    another one, even if it is read from the same place.
+
+    `rebound` are the names that the text binds anywhere, so that they are no functions of Python; None: any may be.
+    `frame` is the call whose names are in scope, None while the text around the kernel is read; then the names that are
+    not steady, or all others if `loose`, may stand for something else each time.
     """
 
     scope: dict[str, Value]
     language: frozenset[str]
-    symbols: dict[str, None] = field(default_factory=dict)
-    unknowns: dict[str, int] = field(default_factory=dict)
+    names: Names = field(default_factory=Names)
     variables: tuple[str, ...] = ()
-    mutated: frozenset[str] = frozenset()
+    escapes: Mapping[str, float] = field(default_factory=dict)
+    rebound: Collection[str] | None = ()
+    frame: int | None = None
+    loose: bool = False
     loaded: int = 0
 
     # ------------------------------------------------------------------------------------------------ entry points
@@ -74,7 +82,7 @@ class Evaluator:
             case ast.Constant(value):
                 return Plain(value)
             case ast.Name(name):
-                return self._name(name)
+                return self._name(node, name)
             case ast.Tuple(items) | ast.List(items):
                 return self._several(node, items)
             case ast.UnaryOp(op, operand):
@@ -98,7 +106,7 @@ class Evaluator:
             case ast.Lambda(arguments, body):
                 given = ast.copy_location(ast.Return(body), body)
                 named = ast.FunctionDef(name="lambda", args=arguments, body=[given], decorator_list=[])
-                return Function(ast.copy_location(named, node), self.scope)
+                return self.function(ast.copy_location(named, node), is_macro=False)
             case ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.JoinedStr():
                 found = self._unknown(node, list(_children(node)))
                 return found if found.static else self._object("an object", found)
@@ -123,7 +131,7 @@ class Evaluator:
             case Tensor(scalar=True):
                 return self._load(Region(value))
             case Tensor():
-                return Number(self._fresh(node, False), False, (Region(value),))
+                return Number(self._somewhere(), False, (Region(value),))
             case Opaque(_, Number() as made):
                 return made
             case Function():
@@ -153,19 +161,45 @@ class Evaluator:
 
     # ------------------------------------------------------------------------------------------------ parts
 
-    def _name(self, name: str) -> Value:
+    def _name(self, node: ast.Name, name: str) -> Value:
         found = self.scope.get(name)
-        if found is not None and not (name in self.mutated and _listed(found)):
-            return found
-        if name in self.language:
-            return Opaque(name)
-        return self.symbol(name)
+        host = self.frame is None
+        match found:
+            case Unread(_, scope, steady, _, default) if steady or not host:
+                number = self.symbol((name, scope), name)
+                if default is not None and isinstance(number.expr, ir.Name):
+                    self.names.defaults[number.expr.id] = default
+                return number
+            case None if name in self.language:
+                return Opaque(name)
+            case None if not host or not self.loose:
+                return self.symbol(("name", name), name)
+            case None | Unread():
+                return Number(self._fresh(node, True), True)
+            case _ if _changeable(found, self.escapes.get(name, math.inf)):
+                return Number(self._fresh(node, False), False)
+            case _:
+                return found
 
-    def symbol(self, name: str) -> Number:
-        """An integer that is chosen when the kernel is compiled or launched."""
-        spelled = name if is_name(name) and name not in (*ir.BUILTINS, *ir.INTERPRETED) else f"{name}_"
-        self.symbols[spelled] = None
-        return Number(ir.Name(spelled), True)
+    def builtin(self, node: ast.expr) -> str | None:
+        """The name of a function of Python, None for anything else."""
+        known = isinstance(node, ast.Name) and self.rebound is not None and node.id not in self.rebound
+        return node.id if isinstance(node, ast.Name) and known else None
+
+    def function(self, node: ast.FunctionDef, is_macro: bool) -> Function:
+        """A function that is defined here."""
+        given = node.args
+        names = [a.arg for a in (*given.posonlyargs, *given.args)]
+        pairs = [*zip(reversed(names), reversed(given.defaults), strict=False)]
+        pairs += [(a.arg, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
+        return Function(node, self.scope, is_macro, {name: self.value(d) for name, d in pairs}, self.frame)
+
+    def symbol(self, key: Hashable, name: str, natural: bool = False) -> Number:
+        """An integer that is chosen when the kernel is compiled or launched; `natural`: it is not negative."""
+        symbol = self.names.symbol(key, name)
+        if natural:
+            self.names.naturals.add(symbol.id)
+        return Number(symbol, True)
 
     def _several(self, node: ast.Tuple | ast.List, parts: list[ast.expr]) -> Value:
         items: list[Value] = []
@@ -200,7 +234,7 @@ class Evaluator:
                 case ast.USub():
                     return Plain(-value.value)
                 case ast.UAdd():
-                    return value
+                    return Plain(+value.value)
         number = self.as_number(operand, value)
         match op:
             case ast.USub():
@@ -398,14 +432,14 @@ class Evaluator:
 
     def _call(self, node: ast.Call) -> Value:
         word = self.called(node.func)
-        if word is None and isinstance(node.func, ast.Name) and node.func.id not in self.scope:
-            word = node.func.id if node.func.id in ("min", "max", "int", "bool", "len", "abs") else None
+        if word is None and self.builtin(node.func) in ("min", "max", "int", "bool", "len", "abs"):
+            word = self.builtin(node.func)
         arguments = [*node.args, *(k.value for k in node.keywords)]
         if word is None:
             match node.func:
                 case ast.Attribute(owner):
                     arguments.append(owner)
-                case ast.Name(name) if name not in self.scope:
+                case ast.Name(name) if isinstance(self.scope.get(name, Unread(name, 0)), Unread):
                     pass
                 case called:
                     arguments.append(called)
@@ -413,40 +447,65 @@ class Evaluator:
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:
-            case "min" | "max" if len(node.args) > 1:
-                numbers = [self.number(a) for a in node.args]
-                if all(isinstance(n.expr, ir.Int) for n in numbers):
-                    constants = [n.expr.value for n in numbers if isinstance(n.expr, ir.Int)]
-                    return Plain(min(constants) if word == "min" else max(constants))
+            case "min" | "max" if len(node.args) > 1 and not node.keywords:
+                values = [self.value(a) for a in node.args]
+                plain = [v.value for v in values if isinstance(v, Plain) and isinstance(v.value, (int, float))]
+                if len(plain) == len(values):
+                    return Plain(min(plain) if word == "min" else max(plain))
+                numbers = [self.as_number(a, v) for a, v in zip(node.args, values, strict=True)]
                 return self._sized(node, ir.Call(word, tuple(n.expr for n in numbers)), numbers)
             case "ceildiv" if len(node.args) == 2:
                 return self._ceildiv(node)
-            case "floordiv" | "truncdiv" | "indexdiv" if len(node.args) == 2:
+            case "floordiv" | "indexdiv" if len(node.args) == 2:
                 return self.arithmetic(node, "//", self.number(node.args[0]), self.number(node.args[1]))
-            case "floormod" | "truncmod" | "indexmod" if len(node.args) == 2:
+            case "floormod" | "indexmod" if len(node.args) == 2:
                 return self.arithmetic(node, "%", self.number(node.args[0]), self.number(node.args[1]))
             case "if_then_else" | "Select" if len(node.args) == 3:
                 return self._choice(node, node.args[0], node.args[1], node.args[2])
             case "len":
                 found = self.value(node.args[0])
                 return Plain(len(found.items)) if isinstance(found, Several) else self._unknown(node, arguments)
-            case "int" | "bool":
-                return self.value(node.args[0])
+            case "int" | "bool" if len(arguments) == 1:
+                return self._converted(node, word, self.value(node.args[0]))
             case "const" | "dynamic" | "symbolic":
                 return self._declared(node)
             case "let":
                 return self._unknown(node, arguments)
-            case _ if word in SAME_VALUE:
-                return self.number(node.args[-1] if word not in ("cast", "Cast") else node.args[0])
+            case "int32" | "int64" | "Int32":
+                return self.number(node.args[-1])
+            case "cast" if len(node.args) == 2 and self._is_wide(node.args[1]):
+                return self.number(node.args[0])
             case _:
                 return self._unknown(node, arguments, settled)
+
+    def _is_wide(self, node: ast.expr) -> bool:
+        """Whether a type of data holds all integers that a program computes with."""
+        match self.value(node):
+            case Plain(str(text)) | Opaque(text):
+                return text.rpartition(".")[2] in ("int32", "int64")
+            case _:
+                return False
+
+    def _converted(self, node: ast.Call, word: str, value: Value) -> Value:
+        """`int(x)` and `bool(x)` of Python."""
+        match value:
+            case Plain(int() | float() as known) if math.isfinite(known):
+                return Plain(int(known) if word == "int" else bool(known))
+            case Number(expr) if word == "int" and not self.names.unknowns.keys() & _names(expr):
+                return value  # an integer already; what is not computed may be any other number
+            case Number(expr) if word == "bool":
+                return self._sized(node, ir.Compare(expr, (("!=", ir.Int(0)),)), (value,))
+            case _:
+                return self._unknown(node, node.args)
 
     def _declared(self, node: ast.Call) -> Value:
         """`T.const("M, N")`: integers that the caller chooses."""
         first = self.value(node.args[0])
         if isinstance(first, Plain) and isinstance(first.value, str):
             names = first.value.replace(",", " ").split()
-            numbers = tuple(self.symbol(name) for name in names if name.isidentifier())
+            word = self.called(node.func)  # `T.const` names one size, each of the others makes a new one
+            key = ("const",) if word == "const" else (word, site(node), self.names.part)
+            numbers = tuple(self.symbol((*key, name), name, natural=True) for name in names if name.isidentifier())
             return numbers[0] if len(numbers) == 1 else Several(numbers)
         return self._unknown(node, node.args)
 
@@ -471,6 +530,7 @@ class Evaluator:
         return self._made_of(node, map(self.value, parts), settled)
 
     def _made_of(self, node: ast.expr, values: Iterable[Value], settled: bool = True) -> Number:
+        values = list(values)
         loads: dict[Region, None] = {}
         static = settled
         for found in values:
@@ -487,7 +547,16 @@ class Evaluator:
                     loads.update(dict.fromkeys(touched(value)))
                     static = static and _is_static(value)
         static = static and not loads
-        return Number(self._fresh(node, static, bool(loads)), static, tuple(loads))
+        known = tuple(map(_exactly, values)) if settled and self._is_pure(node) else (None,)
+        fresh = self._fresh(node, static, bool(loads), None if None in known else known)
+        return Number(fresh, static, tuple(loads))
+
+    def _is_pure(self, node: ast.AST) -> bool:
+        """Whether the value of an expression is the same if its parts have the same values."""
+        if isinstance(node, ast.Compare):
+            return not any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
+        operators = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
+        return isinstance(node, operators) or (isinstance(node, ast.Call) and self.called(node.func) in SETTLED)
 
     def _free(self, function: Function) -> list[Value]:
         """What the names may mean that a function does not define, those of the functions that it calls included."""
@@ -516,36 +585,54 @@ class Evaluator:
         if found:
             return Number(self._somewhere(), False, found)
         line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-        spelled = f"{name}_after_{line}_{column}"
-        if not noted:
-            self.unknowns[spelled] = line
-        if self.variables:
-            return Number(ir.Call(spelled, tuple(map(ir.Name, self.variables))), False)
-        self.symbols[spelled] = None
-        return Number(ir.Name(spelled), False)
+        key = ("after", name, site(node), self.names.part)
+        return Number(self._symbol(key, f"{name}_after_{line}_{column}", line, bool(self.variables), noted), False)
 
-    def _fresh(self, node: ast.AST, static: bool, loaded: bool = False) -> ir.Expr:
-        line = getattr(node, "lineno", 0)
-        column = getattr(node, "col_offset", 0)
+    def _fresh(self, node: ast.AST, static: bool, loaded: bool = False, known: Hashable = None) -> ir.Expr:
+        """A value that is not computed; `known`: all that it depends on, if that is known."""
         if loaded:
             return self._somewhere()
-        name = f"value_{line}_{column}"
-        self.unknowns[name] = line
-        if static or not self.variables:
-            self.symbols[name] = None
-            return ir.Name(name)
-        return ir.Call(name, tuple(map(ir.Name, self.variables)))
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        key = ("value", site(node), self.names.part if known is None else ("of", known))
+        return self._symbol(key, f"value_{line}_{column}", line, not static and bool(self.variables))
+
+    def _symbol(self, key: Hashable, wish: str, line: int, varies: bool, noted: bool = False) -> ir.Expr:
+        """A symbol; `varies`: it is another one in each round of the loops around."""
+        if not varies:
+            symbol = self.names.symbol((key, None), wish)
+        else:
+            symbol = ir.Name(self.names.of((key, len(self.variables)), wish))
+        if not noted:
+            self.names.unknowns[symbol.id] = line
+        return ir.Call(symbol.id, tuple(map(ir.Name, self.variables))) if varies else symbol
 
 
-def _listed(value: Value) -> bool:
-    """Whether a value is or holds a list."""
+def _changeable(value: Value, depth: float) -> bool:
+    """Whether a value is or holds a list, that deep inside it."""
     match value:
         case Several(items, changeable):
-            return changeable or any(_listed(i) for i in items)
+            return (changeable and depth <= 0) or any(_changeable(i, depth - 1) for i in items)
         case Either(items):
-            return any(_listed(i) for i in items)
+            return any(_changeable(i, depth) for i in items)
         case _:
             return False
+
+
+def _names(expr: ir.Expr) -> set[str]:
+    """The names of an expression, those of its functions included."""
+    nodes = list(ir.walk(expr))
+    return {n.id for n in nodes if isinstance(n, ir.Name)} | {n.function for n in nodes if isinstance(n, ir.Call)}
+
+
+def _exactly(value: Value) -> Hashable:
+    """What tells a scalar from any other that may have another value; None for what is no scalar."""
+    match value:
+        case Number(expr, loads=()):
+            return expr
+        case Plain(known):
+            return type(known).__name__, repr(known)
+        case _:
+            return None
 
 
 def _truth(value: Value) -> bool | None:
@@ -645,10 +732,14 @@ def _index(dim: Dim | None) -> ir.Expr | None:
 
 def _holds(op: ast.cmpop, a: object, b: object) -> bool:
     match op:
-        case ast.Eq() | ast.Is():
+        case ast.Eq():
             return a == b
-        case ast.NotEq() | ast.IsNot():
+        case ast.NotEq():
             return a != b
+        case ast.Is() | ast.IsNot():
+            if not any(one is None or isinstance(one, bool) for one in (a, b)):
+                raise TypeError  # equal numbers may be one object or two
+            return (a is b) is isinstance(op, ast.Is)
     if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
         raise TypeError
     match op:

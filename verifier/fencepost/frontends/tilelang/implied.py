@@ -54,8 +54,11 @@ def is_copy(node: Node) -> bool:
 
 
 def is_partly_copy(node: Node) -> bool:
-    """Whether an operation that stands for several brings global memory into shared, but not only, or not always."""
-    if not isinstance(node, Op) or node.name not in _COPIES:
+    """Whether an operation brings global memory into shared, but computes with it, or does not do only that, or always.
+
+    The planning pass takes all such elements for copies.
+    """
+    if not isinstance(node, Op) or (node.name not in _COPIES and not node.computes):
         return False
     brings = any(r.tensor.memory == "global" for r in node.reads) and any(
         w.tensor.memory == "shared" for w in node.writes

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fencepost import ir
+from fencepost.frontends.escapes import is_plain
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
 from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.merge import merged
+from fencepost.frontends.tilelang.names import site
 from fencepost.frontends.tilelang.operations import BLOCKS, LAUNCHES, THREADS
 from fencepost.frontends.tilelang.state import argument_of
 from fencepost.frontends.tilelang.values import (
@@ -32,6 +34,7 @@ from fencepost.frontends.tilelang.values import (
     Region,
     Several,
     Tensor,
+    Unread,
     Value,
     names_of,
 )
@@ -119,8 +122,8 @@ class Lowering(PipelineNotes):
                 loop = self._repeated(node, f"`while {ast.unparse(test)}`", ["_"], body, [test])
                 return [loop, *self.body(orelse)]
             case ast.FunctionDef():
-                macro = any(self.word(d.func if isinstance(d, ast.Call) else d) == "macro" for d in node.decorator_list)
-                self.scope[node.name] = Function(node, self.scope, macro)
+                function = self.evaluator.function(node, bool(node.decorator_list))
+                self.scope[node.name] = function if is_plain(node) else Opaque(node.name)
                 return []
             case _:
                 return [self.gap(node, f"`{_keyword(node)}` in a kernel")]
@@ -164,7 +167,8 @@ class Lowering(PipelineNotes):
     def _meet(self, node: ast.AST, one: dict[str, Value], other: dict[str, Value]) -> None:
         """What names stand for after a choice that the program does not make itself, or of which no more is known."""
         for name in dict.fromkeys((*one, *other)):
-            values = tuple(dict.fromkeys(s[name] for s in (one, other) if name in s))
+            given = (s[name] for s in (one, other) if name in s)
+            values = tuple(dict.fromkeys(v for v in given if not isinstance(v, Unread) or v.bound))
             if all(isinstance(v, (Tensor, Either)) for v in values):
                 self.scope[name] = values[0] if len(values) == 1 else Either(values, names=self.evaluator.variables)
             elif any(v != self.scope.get(name) for v in values):
@@ -238,14 +242,15 @@ class Lowering(PipelineNotes):
         names = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
         for name in names:
             if isinstance(name, ast.Name):
-                self.scope[name.id] = Number(self.evaluator.symbol(name.id).expr, False)
+                key = ("number", site(name), self.names.part)
+                self.scope[name.id] = replace(self.evaluator.symbol(key, name.id, natural=True), static=False)
 
     def _for(self, node: ast.For) -> list[Node]:
         call = node.iter
         if not isinstance(call, ast.Call):
             return self._over_values(node, self.evaluator.value(call))
         word = self.word(call.func)
-        if word is None and isinstance(call.func, ast.Name) and call.func.id == "range":
+        if word is None and self.evaluator.builtin(call.func) == "range":
             word = "range"
         names = _targets(node.target)
         match word:
@@ -266,9 +271,12 @@ class Lowering(PipelineNotes):
     def _over_values(self, node: ast.For, value: Value) -> list[Node]:
         if isinstance(value, Several) and len(value.items) <= _MAX_UNROLLED and isinstance(node.target, ast.Name):
             nodes: list[Node] = []
+            part = self.names.part
             for item in value.items:
+                self.names.next_part()
                 nodes += self._bind(node, node.target.id, item, node.iter)
                 nodes += self.body(node.body)
+            self.names.part = part
             return nodes
         return [self.gap(node, "a loop over something other than a range")]
 
@@ -310,9 +318,12 @@ class Lowering(PipelineNotes):
         if len(values) < 3 or not values[2] or len(range(*values)) > _MAX_UNROLLED:
             return [self.gap(node, f"how many statements the loop over `{ast.unparse(node.iter)[:60]}` is")]
         nodes: list[Node] = []
+        part = self.names.part
         for value in range(*values):
+            self.names.next_part()
             self.scope.update({name: Plain(value) for name in names})
             nodes += self.body(node.body)
+        self.names.part = part
         return nodes
 
     def _loop(
@@ -326,7 +337,7 @@ class Lowering(PipelineNotes):
         unknown: Iterable[str] = (),
     ) -> Loop:
         """`unknown` are names that stand for something else in each round."""
-        var = self.fresh_name(name.strip("_") or "i")
+        var = self.names.fresh(name.strip("_") or "i")
         outer, variables = self.evaluator.scope, self.evaluator.variables
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
@@ -411,7 +422,7 @@ class Lowering(PipelineNotes):
         raw: bool,
     ) -> Pipe:
         name = names[0] if names else "_"
-        var = self.fresh_name(name.strip("_") or "i")
+        var = self.names.fresh(name.strip("_") or "i")
         outer, variables, in_pipeline = self.evaluator.scope, self.evaluator.variables, self.in_pipeline
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)

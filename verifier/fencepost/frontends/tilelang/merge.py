@@ -6,11 +6,11 @@ not fill itself, and its writes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir
-from fencepost.frontends.tilelang.regions import Extents, filled, spread
+from fencepost.frontends.tilelang.regions import Extents, blurred, filled, spread
 from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Vague, names_of
 
 _Doubts = frozenset[str] | None
@@ -62,16 +62,21 @@ def merged(
 
 @dataclass(slots=True)
 class _Effects:
-    """What operations do together, so far; `lets` are the scalars that they define."""
+    """What operations do together, so far; `lets` are the scalars that they define.
+
+    `surely` are the writes that are not open to doubt, each with the loops around it.
+    """
 
     others: list[Region]
     reads: list[Region] = field(default_factory=list)
     writes: list[Region] = field(default_factory=list)
+    surely: list[tuple[Region, Extents]] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
     lets: set[str] = field(default_factory=set)
     barrier: bool = False
     conditional: bool = False
     tile: bool = False
+    computes: bool = False
     names_read: dict[str, None] = field(default_factory=dict)
 
     def operation(self, op: Op, doubts: _Doubts, ranges: Extents) -> None:
@@ -81,6 +86,7 @@ class _Effects:
         self.barrier = self.barrier or op.barrier
         self.conditional = self.conditional or op.conditional
         self.tile = self.tile or op.tile
+        self.computes = self.computes or op.computes
         self.reads += self._exposed(op.reads, ranges)
         self.read(op.others, ranges)
         targets = [(region, spread(region, ranges), self._places(region.at, ranges)) for region in op.writes]
@@ -88,6 +94,7 @@ class _Effects:
             # no round of a loop over all entries of a dimension: then it has no entries
             surely = doubts is not None and (not doubts or doubts <= filled(region, ranges))
             self.writes.append(replace(wide, at=at) if surely else Region(wide.tensor, (Vague(),), at))
+            self.surely += [(region, ranges)] if surely else ()
 
     def mention(self, names: Iterable[str]) -> None:
         """Depend on scalars that hold these names."""
@@ -101,7 +108,7 @@ class _Effects:
         """Without what is surely written before; elements whose place is read from memory may be others by then."""
         for region in regions:
             wide = replace(spread(region, ranges), at=self._places(region.at, ranges))
-            if region.at or _vague(wide) or not any(w == wide for w in self.writes):
+            if region.at or _vague(wide) or not any(_covers(w, around, region, ranges) for w, around in self.surely):
                 yield wide
 
     def _places(self, regions: tuple[Region, ...], ranges: Extents) -> tuple[Region, ...]:
@@ -120,6 +127,7 @@ class _Effects:
             self.tile,
             self._kept(self.others),
             tuple(self.names_read),
+            self.computes,
         )
 
     def _kept(self, regions: Iterable[Region]) -> tuple[Region, ...]:
@@ -128,37 +136,46 @@ class _Effects:
         return tuple(dict.fromkeys(replace(r, at=self._kept(r.at)) if r.at else r for r in kept))
 
 
+def _covers(written: Region, around: Extents, read: Region, inside: Extents) -> bool:
+    """Whether a write fills all that is read later; of the loops around both, only one round has passed between."""
+    ended = {var: extent for var, extent in around.items() if var not in inside}
+    begun = {var: extent for var, extent in inside.items() if var not in around}
+    return spread(written, ended) == spread(read, begun)
+
+
 def _vague(region: Region) -> bool:
     return any(isinstance(d, Vague) for d in region.dims or ())
 
 
-def simplified(nodes: Iterable[Node], extents: Extents, in_pipe: bool = False) -> tuple[Node, ...]:
+def simplified(nodes: Iterable[Node], around: Collection[str] = ()) -> tuple[Node, ...]:
     """The nodes with every loop that holds no pipelined loop as a single operation.
 
-    `extents` are the loops around the nodes, up to the nearest pipelined one.
+    `around` are the variables of the loops around the nodes, up to the nearest pipelined one.
     """
     result: list[Node] = []
     for node in nodes:
         match node:
             case Op():
-                reads, writes, others = (
-                    tuple(spread(r, extents) for r in found) for found in (node.reads, node.writes, node.others)
-                )
-                result.append(replace(node, reads=reads, writes=writes, others=others))
+                result.append(_blurred(node, around))
             case Branch():
-                arms = tuple((c, simplified(body, extents, in_pipe)) for c, body in node.arms)
-                result.append(replace(node, arms=arms, orelse=simplified(node.orelse, extents, in_pipe)))
+                arms = tuple((c, simplified(body, around)) for c, body in node.arms)
+                result.append(replace(node, arms=arms, orelse=simplified(node.orelse, around)))
+            case Loop() if not _holds_pipe(node.body):
+                whole = merged((node,), {}, node.span)
+                result.append(_blurred(whole, around) if isinstance(whole, Op) else whole)
             case Loop():
-                if not _holds_pipe(node.body):
-                    result.append(merged((node,), extents, node.span))
-                else:
-                    inside = {**extents, node.var: (node.start, node.stop) if node.step == ir.Int(1) else None}
-                    result.append(replace(node, body=simplified(node.body, inside, in_pipe)))
+                result.append(replace(node, body=simplified(node.body, (*around, node.var))))
             case Pipe():
-                result.append(replace(node, body=simplified(node.body, {}, True)))
+                result.append(replace(node, body=simplified(node.body)))
             case _:
                 result.append(node)
     return tuple(result)
+
+
+def _blurred(op: Op, variables: Collection[str]) -> Op:
+    """An operation in some loops: which entries it touches that depend on their variables is not told."""
+    reads, writes, others = (tuple(blurred(r, variables) for r in part) for part in (op.reads, op.writes, op.others))
+    return replace(op, reads=reads, writes=writes, others=others)
 
 
 def _holds_pipe(nodes: Iterable[Node]) -> bool:

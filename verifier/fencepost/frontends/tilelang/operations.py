@@ -150,15 +150,9 @@ TENSOR_TYPES = frozenset(
 )
 """Types of parameters that are tensors."""
 
-SAME_VALUE = frozenset(
+SETTLED = frozenset(
     {
         "cast", "Cast", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool", "Int32",
-    }
-)  # fmt: skip
-"""Calls that return their last argument as an integer."""
-
-SETTLED = SAME_VALUE | frozenset(
-    {
         "infinity", "min_value", "max_value", "reinterpret", "sizeof", "float", "float16", "float32", "float64",
         "bfloat16", "abs", "ceil", "exp", "exp2", "exp10", "floor", "log", "log2", "log10", "pow", "round", "rsqrt",
         "sigmoid", "sqrt", "tanh", "trunc", "align_up", "cdiv", "min", "max", "ceildiv", "clamp", "shift_left",

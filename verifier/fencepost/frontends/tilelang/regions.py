@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from fencepost import ir
@@ -60,6 +60,13 @@ def spread(region: Region, extents: Extents) -> Region:
         found = dimension(*extent, size)
         dims.append(Vague() if isinstance(found, Place) else found)
     return replace(region, dims=tuple(dims), at=at)
+
+
+def blurred(region: Region, variables: Collection[str]) -> Region:
+    """A region in one round of some loops, where the entries that depend on their variables are not told."""
+    at = tuple(dict.fromkeys(blurred(r, variables) for r in region.at))
+    dims = region.dims and tuple(d if _mentioned(d).isdisjoint(variables) else Vague() for d in region.dims)
+    return replace(region, dims=dims, at=at)
 
 
 def filled(region: Region, extents: Extents) -> set[str]:

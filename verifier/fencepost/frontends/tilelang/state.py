@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.rebinding import bindings
 from fencepost.frontends.tilelang.expressions import Evaluator
+from fencepost.frontends.tilelang.names import Names
 from fencepost.frontends.tilelang.operations import BARRIERS, MEMORIES, OPERATIONS
-from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Value, mentioned
+from fencepost.frontends.tilelang.values import Function, Gap, Node, Op, Plain, Region, Tensor, Unread, Value, mentioned
 
 _LOOKING = frozenset(
     {"len", "isinstance", "type", "str", "repr", "id", "getattr", "hasattr", "print", "tuple", "list", "dict"}
@@ -24,14 +26,14 @@ _ACTING = {*OPERATIONS, *BARRIERS, *MEMORIES} - {"assume"}
 class State(ABC):
     """`evaluator` holds the scope; `assumed` collects what was taken for granted.
 
-    `names` are the names that loops, binds and tensors have taken; `defaults` the constant defaults of parameters;
     `calls` the macros that are being put in place; `unrewritten`: the innermost one is a function of Python that the
     compiler does not rewrite, so that its `range` is no loop of the program.  `in_pipeline`: the statements at hand are
     those of a pipeline.
 
     `choices` counts the branches and loops around the statement at hand, within the function that is put in place;
     `returned`: that function has ended; `result` is what it gave.  `left` is the
-    scope with which the last block of its own has ended.
+    scope with which the last block of its own has ended.  `frames` are the scopes of the functions that have called
+    the one that is put in place.
     """
 
     source: Source
@@ -40,17 +42,27 @@ class State(ABC):
     depth: int = 0
     calls: tuple[str, ...] = ()
     unrewritten: bool = False
-    names: set[str] = field(default_factory=set)
-    defaults: dict[str, int] = field(default_factory=dict)
     in_pipeline: bool = False
     choices: int = 0
     returned: bool = False
     result: Value = field(default_factory=lambda: Plain(None))
     left: dict[str, Value] = field(default_factory=dict)
+    frames: dict[int, dict[str, Value]] = field(default_factory=dict)
 
     @property
     def scope(self) -> dict[str, Value]:
         return self.evaluator.scope
+
+    @property
+    def names(self) -> Names:
+        return self.evaluator.names
+
+    def enter(self, function: ast.FunctionDef) -> None:
+        """Begin to put a function in place: it has names of its own, which have no values yet."""
+        part = self.names.part
+        arguments = (node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg))
+        own = {name: Unread(name, -1 - part, bound=False) for name in (*arguments, *bindings(function.body))}
+        self.evaluator.scope, self.evaluator.frame = {**self.scope, **own}, part
 
     @abstractmethod
     def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
@@ -80,8 +92,8 @@ class State(ABC):
 
     def is_foreign(self, call: ast.Call) -> bool:
         """Whether a function that the text does not tell gets a buffer as a whole."""
-        name = call.func.id if isinstance(call.func, ast.Name) else ""
-        if self.word(call.func) is not None or self.function(call) is not None or name in _LOOKING:
+        looking = self.evaluator.builtin(call.func) in _LOOKING
+        if self.word(call.func) is not None or self.function(call) is not None or looking:
             return False
         names = [a.id for a in (*call.args, *(k.value for k in call.keywords)) if isinstance(a, ast.Name)]
         found = [self.scope.get(n) for n in names]
@@ -122,15 +134,6 @@ class State(ABC):
 
     def assume(self, text: str) -> None:
         self.assumed[text] = None
-
-    def fresh_name(self, name: str) -> str:
-        """A name that nothing in the kernel has yet."""
-        fresh, n = name, 1
-        while fresh in self.names or fresh in self.evaluator.symbols:
-            n += 1
-            fresh = f"{name}_{n}"
-        self.names.add(fresh)
-        return fresh
 
     def operation(self, node: ast.AST, name: str, values: tuple[ast.expr, ...], writes: tuple[Region, ...]) -> Op:
         """An operation that computes from some values."""

@@ -111,11 +111,32 @@ class Either:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of the same text; `scope` is what its free names mean."""
+    """A function of the same text; `scope` is what its free names mean.
+
+    `defaults` are the values of its parameters that need not be given.  `home`: the call of the function that it was
+    made in, None if that is no part of the kernel.
+    """
 
     node: ast.FunctionDef
     scope: dict[str, Value] = field(compare=False, repr=False)
     is_macro: bool = False
+    defaults: dict[str, Value] = field(default_factory=dict, compare=False, repr=False)
+    home: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What a name of some `scope` stands for, of which the text does not tell more; equal ones are one value.
+
+    `steady`: it has one value as long as the scope lives.  `bound`: it has a value.  `default`: the one that it has if
+    the caller gives none.
+    """
+
+    name: str
+    scope: int
+    steady: bool = True
+    bound: bool = True
+    default: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +195,7 @@ def names_of(exprs: Iterable[ir.Expr | None]) -> tuple[str, ...]:
     return tuple(found)
 
 
-Value: TypeAlias = Tensor | Region | Number | Plain | Several | Either | Function | Opaque
+Value: TypeAlias = Tensor | Region | Number | Plain | Several | Either | Function | Opaque | Unread
 
 
 # ------------------------------------------------------------------------------------------------ the lowered program
@@ -187,7 +208,7 @@ class Op:
     `reads` and `writes` are its operands.  `others` are elements that it reads besides: to know how often to run, and
     the like.  `barrier`: synchronises and does nothing else.  `conditional`: has a branch.  `tile`: an operation on
     tiles, of which the compiler takes the targets to be read as well.  `names`: those in the scalars that say what it
-    does and stores.
+    does and stores.  `computes`: elements of shared memory, from elements of global memory.
     """
 
     name: str
@@ -199,6 +220,7 @@ class Op:
     tile: bool = False
     others: tuple[Region, ...] = ()
     names: tuple[str, ...] = ()
+    computes: bool = False
 
     @property
     def besides(self) -> tuple[Region, ...]:

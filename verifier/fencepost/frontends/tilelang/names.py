@@ -1,0 +1,75 @@
+"""Which symbol stands for which unknown value of a TileLang program?"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from fencepost import ir
+from fencepost.spelling import is_name
+
+_RESERVED = frozenset((*ir.BUILTINS, *ir.INTERPRETED))
+
+
+@dataclass(slots=True)
+class Names:
+    """The names of a kernel that is read, each given once.
+
+    A symbol belongs to what is unknown (a key), so two unknown values have one symbol only if they surely are one
+    value.  `symbols` are the integers that are chosen outside of the kernel, `naturals` those among them that are
+    never negative; `unknowns` the values that could not be read, by line; `defaults` the defaults of parameters.
+
+    `part` is a number of its own for each evaluation of a part of the text: a macro that is put in place twice is
+    evaluated twice, and so is the body of a loop of Python.
+    """
+
+    taken: set[str] = field(default_factory=set)
+    symbols: dict[str, None] = field(default_factory=dict)
+    naturals: set[str] = field(default_factory=set)
+    unknowns: dict[str, int] = field(default_factory=dict)
+    defaults: dict[str, int] = field(default_factory=dict)
+    part: int = 0
+    _parts: int = 0
+    _spelled: dict[Hashable, str] = field(default_factory=dict)
+
+    def fresh(self, wish: str) -> str:
+        """A name that nothing in the kernel has yet."""
+        found, n = wish, 1
+        while found in self.taken:
+            n += 1
+            found = f"{wish}_{n}"
+        self.taken.add(found)
+        return found
+
+    def of(self, key: Hashable, wish: str) -> str:
+        """The name of an unknown value; the same for the same key."""
+        found = self._spelled.get(key)
+        if found is None:
+            found = self.fresh(wish if is_name(wish) and wish not in _RESERVED else f"{wish}_")
+            self._spelled[key] = found
+        return found
+
+    def symbol(self, key: Hashable, wish: str) -> ir.Name:
+        """An integer that is chosen outside of the kernel."""
+        name = self.of(key, wish)
+        self.symbols[name] = None
+        return ir.Name(name)
+
+    def next_part(self) -> int:
+        """Begin another evaluation of some text; the number of the part so far is given back, to be set behind it."""
+        before = self.part
+        self._parts += 1
+        self.part = self._parts
+        return before
+
+
+def site(node: ast.AST) -> Hashable:
+    """Where an expression stands; no other one is of this kind and stands there."""
+    return (
+        type(node).__name__,
+        getattr(node, "lineno", 0),
+        getattr(node, "col_offset", 0),
+        getattr(node, "end_lineno", 0),
+        getattr(node, "end_col_offset", 0),
+    )
