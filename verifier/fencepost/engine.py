@@ -23,6 +23,7 @@ from fencepost.model.shapes import uses_functions
 from fencepost.model.target import TARGETS
 from fencepost.options import CheckOptions
 from fencepost.passes.serial import Serial
+from fencepost.plural import plural
 from fencepost.printer import print_expr
 from fencepost.prove.explorer import ROWS
 from fencepost.prove.order import Fault
@@ -343,9 +344,9 @@ def _ran(compiled: Compiled, outcome: Outcome) -> str:
     if not outcome.tried:
         return "no run that the assumes allow was short enough to be followed"
     largest = ", ".join(f"{p} = {v}" for p, v in zip(compiled.parameters, outcome.largest, strict=True))
-    what = f"ran clean for {outcome.clean} of {outcome.tried} shapes"
+    what = f"ran clean for {outcome.clean} of {plural(outcome.tried, 'shape')}"
     if outcome.facts:
-        what = f"no fault of this row in {outcome.tried} shapes"
+        what = f"no fault of this row in {plural(outcome.tried, 'shape')}"
     return f"{what}, the largest {largest}" if largest else what
 
 

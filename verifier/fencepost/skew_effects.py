@@ -22,6 +22,7 @@ from fencepost.model.program import Compiled, Emit, Instruction, Program, compil
 from fencepost.model.shapes import Shape, shapes, uses_functions
 from fencepost.passes.skew import LoopOutcome, Skew
 from fencepost.passes.skew.identity import Marked, Message, mark
+from fencepost.plural import plural
 from fencepost.skew_ties import may_meet
 
 _LIMIT = 200_000
@@ -76,7 +77,7 @@ def stale(kernel: ir.Kernel, deadline: float, skew: Skew) -> tuple[Stale | None,
     clear = True
     for count, shape in enumerate(shapes(compiled)):
         if count >= _RUNS or time.monotonic() > deadline:
-            return None, f"no difference on {count} shapes"
+            return None, f"no difference on {plural(count, 'shape')}"
         try:
             found, same = _difference(before, compiled, skewed, layout, shape)
         except LimitReached:

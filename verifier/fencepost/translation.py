@@ -28,6 +28,7 @@ from fencepost.narrowed import narrowed
 from fencepost.passes.canonical import canonical
 from fencepost.passes.skew import SkewError
 from fencepost.passes.skew.identity import Marked, mark
+from fencepost.plural import plural
 from fencepost.search import Seen
 
 _LIMIT = 200_000
@@ -138,7 +139,9 @@ class _Comparison:
                     evidence = "same messages in the same order and same stored values, in the only shape"
                     return Translation(True, evidence)
                 return Translation(False, f"no difference in the only shape, but {reason}")
-        return Translation(False, f"same messages and same stored values for {tried} shapes, not shown for all values")
+        return Translation(
+            False, f"same messages and same stored values for {plural(tried, 'shape')}, not shown for all values"
+        )
 
     def _reordered(self, shape: Shape) -> Shape:
         """The shape in the order of the parameters of the transformed kernel."""

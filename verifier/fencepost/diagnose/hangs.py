@@ -9,10 +9,11 @@ from fencepost import ir
 from fencepost.diagnose.case import Case
 from fencepost.diagnose.repair import Signature
 from fencepost.diagnose.signals import hung
-from fencepost.diagnose.texts import at, describe, plural, together, twins
+from fencepost.diagnose.texts import at, describe, together, twins
 from fencepost.facts import Fact
 from fencepost.findings import Related
 from fencepost.model.executor import Blocked, Op, Run
+from fencepost.plural import plural
 
 _MORE_SLOTS = (1, 2, 3, 4, 6, 8)
 

@@ -9,12 +9,13 @@ from fencepost import ir
 from fencepost.diagnose.case import Case
 from fencepost.diagnose.repair import Signature
 from fencepost.diagnose.signals import hung
-from fencepost.diagnose.texts import at, describe, plural, related
+from fencepost.diagnose.texts import at, describe, related
 from fencepost.facts import Fact
 from fencepost.findings import Related, Severity
 from fencepost.model.effects import MessageRing, Resolver
 from fencepost.model.executor import MessageFault, Op, Run
 from fencepost.model.lifetimes import misused
+from fencepost.plural import plural
 
 
 def messages(case: Case) -> Iterator[Fact]:

@@ -91,8 +91,3 @@ def at(op: Op) -> tuple[str, int]:
 def related(op: Op, what: str) -> Related:
     """The place of an operation, introduced by `what` ("the write")."""
     return Related(op.stmt.span, f"{what}: {describe(op)}")
-
-
-def plural(count: int, word: str) -> str:
-    """`1 signal`, `2 signals`."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"

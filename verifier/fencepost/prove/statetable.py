@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fencepost import ir
@@ -322,7 +323,7 @@ def _claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
         if type(answers) is not list:
             raise Rejected("answers are not in a list")
         left = list(reversed(answers))
-        machine = Machine(rules, lambda s, kind, asked: _next(left))  # noqa: B023
+        machine = Machine(rules, partial(_next, left))
         state = machine.start() if number < 0 else machine.complete(states[number])
         for s, (to, k, values) in machine.follow(state):
             if to != "to" or type(k) is not int or k < 0:
@@ -336,7 +337,7 @@ def _claims(resolver: Resolver, batched: bool, table: Any) -> Iterator[Claim]:
         raise Rejected("a state that covers nothing")
 
 
-def _next(answers: list[Any]) -> Any:
+def _next(answers: list[Any], state: State, kind: str, asked: Any) -> Any:
     if not answers:
         raise Rejected("an answer is missing")
     return answers.pop()

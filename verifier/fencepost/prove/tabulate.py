@@ -312,7 +312,7 @@ class Tabulator:
         numbers: dict[int, int] = {}
         queue: list[Entry] = []
 
-        def answers(machine_state: Callable[[Machine], State]) -> list[Any]:
+        def answers(state: State | None) -> list[Any]:
             given: list[Any] = []
 
             def guide(s: State, kind: str, asked: Any) -> Any:
@@ -327,15 +327,15 @@ class Tabulator:
                 return found
 
             machine = Machine(self.rules, guide)
-            for _ in machine.follow(machine_state(machine)):
+            for _ in machine.follow(machine.start() if state is None else machine.complete(state)):
                 pass
             return given
 
-        start = answers(lambda machine: machine.start())
+        start = answers(None)
         states: list[dict[str, Any]] = []
         while len(states) < len(queue):
             state = replace(queue[len(states)].state, moved=0)
-            found = answers(lambda machine: machine.complete(state))  # noqa: B023
+            found = answers(state)
             st = state.standing
             states.append({
                 "at": state.at, "scalars": state.scalars, "facts": state.facts, "pipes": st.pipes, "queues": st.queues,

@@ -8,6 +8,7 @@ from typing import assert_never
 
 from fencepost.findings import Check, Finding, KernelReport, Report, Row, Severity, Undecided, Verdict
 from fencepost.ir import Span
+from fencepost.plural import plural
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _EXPRESSION_WORDS = frozenset({"and", "or", "not", "min", "max", "if", "else"})
@@ -23,10 +24,6 @@ def place(span: Span) -> str:
     if not span.line:
         return span.file
     return f"{span.file}:{span.line}:{span.column}" if span.column else f"{span.file}:{span.line}"
-
-
-def plural(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def domain(kernel: KernelReport) -> tuple[str, ...]:
