@@ -386,3 +386,68 @@ def test_a_remainder_of_what_the_other_side_counts(value: str) -> None:
     kernel = parse(REMAINDER.format(value=value))
     assert any(run(kernel, {"p": p}).leftovers for p in range(50, 150))
     assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED
+
+
+RECORDS = """\
+kernel records(n):
+    assume n >= 0
+    ring R[2](x)
+    ring Q[2](y)
+    section cube:
+        wait_cross_core 0 @ S
+        wait_cross_core 5 @ S
+    section vector:
+        set_cross_core 0 @ S
+        t = 0
+        for i in range(n):
+            Q[1].y = Q[0].y
+            Q[0].y = R[t % 2].x
+            if 7 * i > 400:
+                if {condition}:
+                    set_cross_core 7 @ S
+            R[t % 2].x = i
+            t = t + 1
+        set_cross_core 5 @ S
+{barriers}"""
+
+
+@pytest.mark.parametrize("condition", ["Q[0].y != Q[1].y", "Q[0].y - Q[1].y", "not Q[0].y == Q[1].y"])
+def test_records_that_were_written_again_need_not_be_equal(condition: str) -> None:
+    barriers = 150 * "        barrier V\n"  # so many instructions that parts are explored
+    kernel = parse(RECORDS.format(condition=condition, barriers=barriers))
+    assert run(kernel, {"n": 70}).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED
+
+
+RESETS = """\
+kernel resets(n, m):
+    assume n >= 0
+    assume m >= 0
+    ring R[2](x)
+    ring Q[1](y)
+    section cube:
+        for i in range(n):
+            wait_cross_core 0 @ S
+            set_cross_core 1 @ S
+    section vector:
+        t = 0
+        for i in range(n):
+            set_cross_core 0 @ S
+            wait_cross_core 1 @ S
+            R[0].x = 5
+            {middle}
+            R[1].x = 5
+            t = 0
+            if f(0) == 5 * n + 17 and Q[0].y == 3:
+                set_cross_core 7 @ S
+            for j in range(m):
+                R[t % 2].x = 3
+                t = t + 1
+"""
+
+
+@pytest.mark.parametrize("middle", ["Q[0].y = R[(t + 1) % 2].x", "Q[R[(t + 1) % 2].x - 3].y = 3"])
+def test_records_that_are_read_between_their_resets(middle: str) -> None:
+    kernel = parse(RESETS.format(middle=middle))
+    assert run(kernel, {"n": 3, "m": 2}, FunctionTable({("f", (0,)): 32})).leftovers
+    assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED

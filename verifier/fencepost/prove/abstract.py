@@ -296,7 +296,7 @@ class Stepper:
                     agent.pc = i[1]
                     continue
                 case 4:  # Set
-                    values[i[1]] = _not_too_long(self.evaluate(i[2], agent, world))
+                    values[i[1]] = self._assigned(i[2], agent, world)
                 case 5:  # MoveCursor
                     _, slot, cursor, depth, move = i
                     position = values[cursor]
@@ -309,7 +309,7 @@ class Stepper:
                 case 6:  # Store
                     _, base, size, index, value, node = i
                     where = self._integer(index, agent, world)
-                    new = _not_too_long(self.evaluate(value, agent, world))
+                    new = self._assigned(value, agent, world)
                     if not 0 <= where < size:
                         self.report(Bad("index", node.span))
                         where = 0
@@ -438,9 +438,24 @@ class Stepper:
                     break
             else:
                 return int(e.quick(values, self._evaluator))
-        if isinstance(e.expr, ir.Name) and e.expr.id in self.program.names:
-            return agent.values[self.program.names[e.expr.id]]  # a copy may be of a lost record
         return self.value(e.expr, agent, world, level)
+
+    def _assigned(self, e: _Expression, agent: Agent, world: World) -> Value:
+        """The value of an expression that is only put somewhere; a mere copy may be of a lost record."""
+        match e.expr:
+            case ir.Name(id=name) if name in self.program.names:
+                return _not_too_long(agent.values[self.program.names[name]])
+            case ir.Field():
+                return _not_too_long(self._field(e.expr, agent, world))
+        return _not_too_long(self.evaluate(e, agent, world))
+
+    def _field(self, expr: ir.Field, agent: Agent, world: World) -> Value:
+        slots = self.structure.record(expr.ring, expr.field)
+        at = self._integer(self._expression(expr.index), agent, world)
+        if not 0 <= at < len(slots):
+            self.report(Bad("index", expr.span))
+            at = 0
+        return agent.values[slots[at]]
 
     def _inner(self, expr: ir.Expr, agent: Agent, world: World, level: Level | None) -> bool:
         return self._truth(self._expression(expr), agent, world, level)
@@ -465,13 +480,8 @@ class Stepper:
                     self.report(Bad("index", expr.span))
                     return 0
                 return values[at]
-            case ir.Field(ring=ring, index=index, field=name):
-                slots = self.structure.record(ring, name)
-                at = self._integer(self._expression(index), agent, world)
-                if not 0 <= at < len(slots):
-                    self.report(Bad("index", expr.span))
-                    at = 0
-                return agent.values[slots[at]]
+            case ir.Field():
+                return _kept(self._field(expr, agent, world))
             case ir.Unary(op="-", operand=operand):
                 return scale(self.value(operand, agent, world, level), -1)
             case ir.Unary(operand=operand):

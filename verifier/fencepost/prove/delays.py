@@ -149,9 +149,7 @@ class _Line:
                     written.add(name)
                 case ir.StoreField(ring=self.ring):
                     return None
-                case ir.Assign(value=value) if any(
-                    n.ring == self.ring for n in ir.walk(value) if isinstance(n, ir.Field)
-                ):
+                case _ if any(isinstance(n, ir.Field) and n.ring == self.ring for n in ir.walk(stmt)):
                     return None
         for name in written:
             if len(found[name]) != self.size or len(set(found[name].values())) != 1:
