@@ -256,16 +256,29 @@ class Interpreter:
 
 
 def differs(
-    kernel: ir.Kernel, loop: ir.Pipelined, trips: int, versions: dict[str, int], truth: int, m: int = 0
+    kernel: ir.Kernel,
+    loop: ir.Pipelined,
+    trips: int,
+    versions: dict[str, int],
+    truth: int,
+    m: int = 0,
+    whole: bool = False,
 ) -> bool:
-    """Whether the two programs leave something different where it can be seen."""
+    """Whether the two programs leave something different where it can be seen; in a `whole` buffer that is read later,
+    or in the slot that is.
+    """
     local = {b.name for b in kernel.buffers if b.space != "GM"}
     names = {a.name for n in ir.walk(kernel) if isinstance(n, ir.DataOp) for a in (*n.writes, *n.reads)}
-    after = {a.name for n in ir.walk(kernel) if isinstance(n, ir.DataOp) and n.writes[0].name == "D" for a in n.reads}
+    after = [a for n in ir.walk(kernel) if isinstance(n, ir.DataOp) and n.writes[0].name == "D" for a in n.reads]
     terms: Terms = {}
     one, other = (Interpreter(kernel, loop, trips, v, truth, m, terms) for v in ({}, versions))
     before, result = one.serial(), other.pipelined()
-    seen = [c for c in {*before, *result} if (c[0] not in local and c[0] in names) or (c[0] in after and c[1] == 0)]
+    one.version = other.version = 0
+    seen = [c for c in {*before, *result} if c[0] not in local and c[0] in names]
+    if whole:
+        seen += [c for c in {*before, *result} if c[0] in {a.name for a in after} and c[1] == 0]
+    else:
+        seen += [c for a in after for c in one.cells(a, {})]
     return any(one.held(c) != other.held(c) for c in seen)
 
 
@@ -282,17 +295,22 @@ def examine(seed: int, memory: bool = False) -> tuple[str, str]:
     unknown = any(isinstance(n, ir.Call) and n.function == "f" for n in ir.walk(loop))
     tables = (0, -1, 0b0101010101, 0b0011001100, 0b1110001011) if unknown else (0,)
     moves = range(2) if memory else range(1)
-    bad = [t for t in TRIPS if any(differs(kernel, loop, t, plan.versions, f, m) for f in tables for m in moves)]
-    return result.verdict.value, _judged(result, bad, unknown)
+
+    def bad(whole: bool) -> list[int]:
+        cases = [(f, m, whole) for f in tables for m in moves]
+        return [t for t in TRIPS if any(differs(kernel, loop, t, plan.versions, *case) for case in cases)]
+
+    return result.verdict.value, _judged(result, bad(False), bad(True), unknown)
 
 
-def _judged(result: PipelineResult, bad: list[int], unknown: bool) -> str:
+def _judged(result: PipelineResult, bad: list[int], near: list[int], unknown: bool) -> str:
+    """`near`: trip counts with a difference in a buffer that is read later; which of its slots is not always told."""
     if result.verdict is Verdict.PROVED and bad:
         return f"proved, but {bad[0]} trips differ"
     shown = [f.trips for f in result.faults if f.trips is not None and f.severity is Severity.ERROR]
     if shown and not unknown:
         first = min(shown)
-        if first in TRIPS and (not bad or first != bad[0]):
+        if first in TRIPS and first not in (*bad[:1], *near[:1]):
             return f"witness of {first} trips, but {bad[:1]} differ"
     return ""
 

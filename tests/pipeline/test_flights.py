@@ -130,3 +130,53 @@ kernel t(n):
             store C <- B, C @ FIX
 """)
     assert _shown(check_pipeline(pipelines(kernel)[0], kernel)) == "refuted 929"
+
+
+@pytest.mark.parametrize(
+    ("after", "verdict"),
+    [
+        ("fill b[3] <- () @ S", "proved"),
+        ("fill b[1] <- () @ S", "refuted 931"),
+        ("for i in range(4):\n            fill b[i] <- () @ S", "refuted 931"),
+        ("move v <- b[1] @ MTE1", "proved"),
+    ],
+)
+def test_only_slots_that_are_in_use_must_be_left_alone(after: str, verdict: str) -> None:
+    kernel = parse(f"""\
+kernel t(n):
+    assume 0 <= n
+    buffer b[4] in Mat
+    buffer c in Mat
+    buffer D in GM
+    buffer E in GM
+    section cube:
+        fill E <- () @ S
+        fill b[0] <- () @ S
+        fill b[1] <- () @ S
+        for k in pipelined(0, n, stage = (0, 1), order = (0, 1), async_producers = (0, 1)):
+            load c <- E @ MTE2 at (k)
+            store D <- b[k % 2] @ MTE2 at (k)
+        {after}
+""")
+    assert _shown(check_pipeline(pipelines(kernel)[0], kernel)) == verdict
+
+
+@pytest.mark.parametrize(("slot", "verdict"), [(3, "proved"), (1, "refuted 925")])
+def test_only_slots_that_are_read_after_the_loop_must_be_right(slot: int, verdict: str) -> None:
+    """The loop leaves its slots in the version of its last iterations; slot 3 is not one of them."""
+    kernel = parse(f"""\
+kernel t(n):
+    assume 0 <= n
+    buffer b[4] in Mat
+    buffer D in GM
+    buffer E in GM
+    section cube:
+        fill E <- () @ S
+        for i in range(4):
+            fill b[i] <- () @ S
+        for k in pipelined(0, n, stage = (0, 1), order = (0, 1)):
+            load b[k % 2] <- E @ MTE2 at (k)
+            store D <- b[k % 2] @ MTE3 at (k)
+        store D <- b[{slot}] @ MTE3
+""")
+    assert _shown(check_pipeline(pipelines(kernel)[0], kernel)) == verdict

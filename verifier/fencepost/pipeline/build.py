@@ -6,9 +6,9 @@ from dataclasses import replace
 
 from fencepost import ir
 from fencepost.pipeline.gather import Body
-from fencepost.pipeline.model import Access, Annotations, Buffer, Loop, Statement, Step
+from fencepost.pipeline.model import Access, Annotations, At, Buffer, Loop, Statement, Step
 from fencepost.pipeline.raw import Raw, RawStatement, RawStep, Shape
-from fencepost.pipeline.sequence import ALWAYS, Guard
+from fencepost.pipeline.sequence import ALWAYS, Guard, Sequence
 from fencepost.pipeline.surroundings import Surroundings
 
 _MAX_CELLS = 64
@@ -49,12 +49,17 @@ class _Builder:
                 self.node.replayable,
             ),
             first.value if first is not None else None,
-            written_later=self.around.overwritten,
             repeated=self.around.repeated,
             variable=self.node.var,
             span=self.node.span,
         )
-        return replace(loop, after=self._after(loop), read_later=self._read_later(loop))
+        later = [b.name for b in loop.buffers if b.name in self.around.overwritten]
+        return replace(
+            loop,
+            after=tuple(a for name in self._after(loop) for a in self._later(loop, name, shapes, False)),
+            read_later=self._read_later(loop),
+            written_later=tuple(a for name in later for a in self._later(loop, name, shapes, True)),
+        )
 
     # ------------------------------------------------------------------------------------------------ buffers
 
@@ -137,14 +142,25 @@ class _Builder:
         initialised = not local or name in self.around.written or self.around.repeated
         return Buffer(name, local, shape.cells, initialised, name in self.body.kept)
 
-    def _after(self, loop: Loop) -> tuple[Access, ...]:
+    def _after(self, loop: Loop) -> tuple[str, ...]:
         """The local buffers whose contents are used once the loop has ended."""
         local = [b.name for b in loop.buffers if b.local and b.name in loop.written]
         used = set(self.around.read)
         if self.around.repeated:
             # The next execution of the loop starts with what this one left, unless that is overwritten before.
             used |= loop.carried - self.around.refilled - self.body.kept
-        return tuple(Access(name) for name in local if name in used)
+        return tuple(name for name in local if name in used)
+
+    def _later(self, loop: Loop, name: str, shapes: dict[str, Shape], written: bool) -> tuple[Access, ...]:
+        """What is read, or `written`, of a buffer once the loop has ended: all of it, unless slots have numbers."""
+        slots, shape = self.around.slots(name, written), shapes[name]
+        used = [a.index for s in loop.statements for a in (*s.reads, *s.writes) if a.buffer == name]
+        moving = any(isinstance(index, At) and index.cell.gain for index in used)
+        if slots is None or moving or shape.cells is None or shape.flat:
+            return (Access(name),)
+        count = self.body.parts.get(name, 1)
+        cells = (slot * count + part for slot in sorted(slots) for part in range(count))
+        return tuple(Access(name, At(Sequence.constant(cell))) for cell in cells)
 
     def _read_later(self, loop: Loop) -> frozenset[str]:
         """The buffers that are not local and read once the loop has ended."""

@@ -70,14 +70,15 @@ class Flights:
         after = [c for a in loop.after for c in cells_after(loop, a, self.filling, setting)]
         return self.unfilled((*after, *(c for c in self.filling if c[0] in loop.read_later)))
 
-    def written_too_early(self) -> Flying:
+    def written_too_early(self, setting: Setting) -> Flying:
         """The cells that are written after the loop and may be in use then; other versions are the loop's own."""
-        loop, names = self.plan.loop, self.plan.written_later
+        loop = self.plan.loop
         used = dict.fromkeys((*self.filling, *self.fetching))
-        return self.in_use(c for c in used if c[0] in names and (c[1] == 0 or loop.repeated))
+        later = {c for a in self.plan.written_later for c in cells_after(loop, a, used, setting)}
+        return self.in_use(c for c in used if (c[0], 0, c[2]) in later and (c[1] == 0 or loop.repeated))
 
 
 def fetched(plan: Plan, text: Statement, access: Access) -> bool:
     """Whether a statement, if it is asynchronous, may read `access` after its issue, and somebody else writes it."""
-    written = access.buffer in plan.loop.written or access.buffer in plan.written_later
+    written = access.buffer in plan.loop.written or any(a.buffer == access.buffer for a in plan.written_later)
     return written and (text.fetched is None or access in text.fetched)

@@ -160,9 +160,9 @@ class Annotations:
 class Loop:
     """An annotated loop.  `start` is None if it is not constant.
 
-    `after` are the cells that are read after the loop; as a whole, a buffer without end stands for all its cells that
-    the loop uses.  `read_later` are other buffers that are read then, `written_later` those that are written; if the
-    loop is `repeated`, its own statements come next.
+    `after` are the cells that are read after the loop, `written_later` those that are written then; as a whole, a
+    buffer without end stands for all its cells that the loop uses.  `read_later` are other buffers that are read then.
+    If the loop is `repeated`, its own statements come next.
     """
 
     statements: tuple[Statement, ...]
@@ -171,7 +171,7 @@ class Loop:
     start: int | None = 0
     after: tuple[Access, ...] = ()
     read_later: frozenset[str] = frozenset()
-    written_later: frozenset[str] = frozenset()
+    written_later: tuple[Access, ...] = ()
     repeated: bool = False
     variable: str = "i"
     span: Span = NOWHERE

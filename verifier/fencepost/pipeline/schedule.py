@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from fencepost.pipeline.model import Loop, Statement
+from fencepost.pipeline.model import Access, Loop, Statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +111,11 @@ class Plan:
         return result
 
     @cached_property
-    def written_later(self) -> frozenset[str]:
-        """The buffers that are written, other than asynchronously, once the loop has ended."""
+    def written_later(self) -> tuple[Access, ...]:
+        """What is written, other than asynchronously, once the loop has ended."""
         again = (s for s in self.slots if self.loop.repeated and not s.is_async)
-        return self.loop.written_later | {a.buffer for s in again for a in self.statement(s).writes}
+        own = dict.fromkeys(Access(a.buffer) for s in again for a in self.statement(s).writes)
+        return (*self.loop.written_later, *own)
 
     @cached_property
     def visible(self) -> tuple[frozenset[str], tuple[Slot, ...]]:

@@ -18,6 +18,7 @@ class Surroundings:
     the loop (0 for loops, -1 for else).  `read` are the buffers that the rest of the kernel may read as the loop left
     them; `written` those that it writes, `overwritten` those that it may write after the loop.  `repeated`: the loop
     may run several times.  `refilled` are the buffers that are surely written between two executions of the loop.
+    `others` is what is not before the loop: behind it, and in other sections.
     """
 
     kernel: ir.Kernel
@@ -27,6 +28,22 @@ class Surroundings:
     overwritten: frozenset[str]
     repeated: bool
     refilled: frozenset[str]
+    others: tuple[ir.Section | ir.Stmt, ...]
+
+    def slots(self, buffer: str, written: bool) -> frozenset[int] | None:
+        """The slots of a buffer that are read, or `written`, after the loop or beside it; None if it may be any."""
+        accesses: list[ir.Access] = []
+        for node in (n for item in self.others for n in ir.walk(item)):
+            match node:
+                case ir.DataOp(writes=writes, reads=reads):
+                    accesses += (a for a in (writes if written else reads) if a.name == buffer)
+                case ir.Name(name) | ir.Item(name, _) | ir.Call(name, _) | ir.Push(value=name) if name == buffer:
+                    return None
+                case ir.Free(value=name) | ir.Pop(value=name) | ir.Field(name, _, _) if name == buffer:
+                    return None
+        slots = frozenset(a.index.value for a in accesses if isinstance(a.index, ir.Int) and a.part is None)
+        known = all(isinstance(a.index, ir.Int) and a.part is None for a in accesses)
+        return slots if accesses and known and not self.repeated else None
 
     def scope(self, loop: ir.Pipelined) -> Scope:
         """What names mean in the body of the loop, before the body itself is looked at."""
@@ -68,6 +85,7 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
         frozenset(later | elsewhere),
         repeated,
         refilled,
+        (*(stmt for _, _, _, after in path for stmt in after), *others),
     )
 
 

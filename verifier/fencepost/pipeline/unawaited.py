@@ -92,7 +92,7 @@ class _Run:
 
     def end(self) -> Race | None:
         """What the code after the loop does to a cell that an asynchronous statement is not done with."""
-        found = self.flights.read_too_early(self.setting) or self.flights.written_too_early()
+        found = self.flights.read_too_early(self.setting) or self.flights.written_too_early(self.setting)
         return Race(found[0][0][0]) if found else None
 
     def _race(self, slot: Slot, iteration: int) -> Race | None:

@@ -202,7 +202,7 @@ class Machine:
         after = [c for a in self.loop.after for c in cells_after(self.loop, a, self.memory, self.setting)]
         seen = ((cell, self._look(cell)) for cell in after)
         final.update((c, found) for c, found in seen if self.loop.buffer[c[0]].cells is not None or _is_new(found[1]))
-        late, still_open = self.flights.read_too_early(self.setting), self.flights.written_too_early()
+        late, still_open = self.flights.read_too_early(self.setting), self.flights.written_too_early(self.setting)
         return History(tuple(self.executions), final, late, still_open)
 
     def _visible(self, cell: Cell) -> bool:
