@@ -1,75 +1,89 @@
-"""In which order are the methods of proof tried?"""
+"""Do the methods together prove what the first of them leaves open?"""
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
-from fencepost import prover
-from fencepost.applicability import applicable
-from fencepost.model.program import compile_kernel
-from fencepost.prover import growing
+from fencepost.engine import check_kernel
+from fencepost.findings import KernelReport, Row, Verdict
+from fencepost.options import CheckOptions
 from fencepost.reading import parse
 
-TRIANGLE = """\
-kernel triangle(n, m):
+TAIL = """\
+kernel tail(rows, cols):
+    assume rows >= 0
+    assume cols >= 0
+    FULL = (0, 1)
+    FREE = (2, 3)
+    buffer tile[2] in Vec
+    section cube:
+        task = 0
+        for r in range({rows}):
+            for c in range((cols + 3) // 4):
+                wait_cross_core FREE[task % 2] @ FIX
+                move tile[task % 2] <- acc @ FIX
+                set_cross_core FULL[task % 2] @ FIX
+                task = task + 1
+        for i in range(2):
+            wait_cross_core FREE[i] @ FIX
+    section vector:
+        task = 0
+        for i in range(2):
+            set_cross_core FREE[i] @ V
+        for r in range({rows}):
+            for c in range(cols // 4):
+                wait_cross_core FULL[task % 2] @ V
+                exp y <- tile[task % 2] @ V
+                set_cross_core FREE[task % 2] @ V
+                task = task + 1
+            if cols % 4 {left}:
+                wait_cross_core FULL[task % 2] @ V
+                exp y <- tile[task % 2] @ V
+                set_cross_core FREE[task % 2] @ V
+                task = task + 1
+"""
+
+LEFT = """\
+kernel left(n, m):
     assume n >= 0
     assume m >= 0
-    IDS = (0, 8, 13)
-    FREE = (11, 4, 12)
-    buffer s[3] in Vec
+    FULL = (0, 1)
+    FREE = (2, 3)
+    buffer tile[2] in Vec
     section cube:
-        k = 0
-        for i in range(n):
-            for t in range(m + i):
-                wait_cross_core FREE[k % 3] @ FIX
-                move s[k % 3] <- acc @ FIX
-                set_cross_core IDS[k % 3] @ FIX
-                k = k + 1
-        wait_cross_core FREE[0] @ FIX
-        wait_cross_core FREE[1] @ FIX
-        wait_cross_core FREE[2] @ FIX
+        for t in range(n):
+            if t {op} m:
+                break
+            wait_cross_core FREE[t % 2] @ FIX
+            move tile[t % 2] <- acc @ FIX
+            set_cross_core FULL[t % 2] @ FIX
+        for i in range(2):
+            wait_cross_core FREE[i] @ FIX
     section vector:
-        k = 0
-        set_cross_core FREE[0] @ V
-        set_cross_core FREE[1] @ V
-        set_cross_core FREE[2] @ V
-        for i in range(n):
-            for t in range(m + i):
-                wait_cross_core IDS[k % 3] @ V
-                take y <- s[k % 3] @ V
-                set_cross_core FREE[k % 3] @ V
-                k = k + 1
+        for i in range(2):
+            set_cross_core FREE[i] @ V
+        for t in range(min(n, m)):
+            wait_cross_core FULL[t % 2] @ V
+            exp y <- tile[t % 2] @ V
+            set_cross_core FREE[t % 2] @ V
 """
 
 
-@pytest.mark.parametrize(
-    ("bound", "expected"),
-    [
-        ("m + i", True),
-        ("i", True),
-        ("2 * i, n", True),
-        ("m", False),
-        ("m + n", False),
-        ("m + (1 if i == n - 1 else 0)", False),
-        ("i % 2", False),
-    ],
-)
-def test_nests_whose_trips_grow_are_found(bound: str, expected: bool) -> None:
-    assert growing(parse(TRIANGLE.replace("range(m + i)", f"range({bound})"))) is expected
+def _check(text: str) -> KernelReport:
+    return check_kernel(parse(text), CheckOptions(timeout=30))
 
 
-@pytest.mark.parametrize("bound", ["m + i", "i", "m"])
-def test_all_rows_are_proved_in_a_few_seconds(bound: str) -> None:
-    compiled = compile_kernel(parse(TRIANGLE.replace("range(m + i)", f"range({bound})")))
-    rows = [row for row, applies in applicable(compiled.kernel).items() if applies]
-    proof = prover.prove(compiled, rows, time.monotonic() + 20)
-    assert set(proof.proved) == set(rows), proof.reasons
+@pytest.mark.parametrize("rows", ["1", "rows"])
+def test_a_tail_that_the_other_side_rounds_up(rows: str) -> None:
+    assert _check(TAIL.format(rows=rows, left="!= 0")).verdict is Verdict.PROVED
+    wrong = _check(TAIL.format(rows=rows, left="> 1"))
+    assert wrong.verdict is Verdict.REFUTED
+    assert {check.row for check in wrong.checks if check.verdict is Verdict.PROVED} <= {Row.PARTICIPANTS}
 
 
-def test_nothing_is_proved_without_time() -> None:
-    compiled = compile_kernel(parse(TRIANGLE))
-    rows = [row for row, applies in applicable(compiled.kernel).items() if applies]
-    proof = prover.prove(compiled, rows, time.monotonic() - 1)
-    assert not proof.proved and set(proof.reasons) == set(rows) and all(proof.reasons.values())
+@pytest.mark.parametrize("op", ["==", ">="])
+def test_a_loop_that_is_left_where_the_other_side_takes_the_smaller_bound(op: str) -> None:
+    right = _check(LEFT.format(op=op))
+    assert right.verdict is Verdict.PROVED
+    assert any("of a table" in check.evidence for check in right.checks)
+    assert _check(LEFT.format(op=op).replace("t " + op, "t + 1 " + op)).verdict is Verdict.REFUTED

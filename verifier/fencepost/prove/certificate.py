@@ -41,7 +41,7 @@ def certify(kernel: ir.Kernel, timeout: float = 60.0) -> dict[str, Any]:
     except (NotClosed, Rejected) as error:
         raise NotCertified(f"no finite table of relative states was found: {error}") from None
     for claim in found["claims"]:
-        answer = solver.check(claim["smtlib"], rlimit=solver.PATIENT).answer
+        answer = solver.check(claim["smtlib"], deadline, solver.PATIENT).answer
         if answer != claim["answer"]:
             raise NotCertified(f"the table of relative states does not hold: {claim['name']} ({answer})")
     return found

@@ -84,11 +84,16 @@ def fingerprint(data: Any) -> str:
 
 def rows(kernel: ir.Kernel) -> list[str]:
     """The rows that a certificate is about: those of the kernel's report that say something about this very program."""
-    others = (Row.SKEW, Row.TRANSLATION, Row.PIPELINE)
-    found = [row.id for row, applies in applicable(kernel).items() if applies and row not in others]
+    found = certifiable(kernel)
     if not found:
         raise Rejected("there is nothing to prove about this kernel")
-    return found
+    return [row.id for row in found]
+
+
+def certifiable(kernel: ir.Kernel) -> list[Row]:
+    """Those rows, if there are any."""
+    others = (Row.SKEW, Row.TRANSLATION, Row.PIPELINE)
+    return [row for row, applies in applicable(kernel).items() if applies and row not in others]
 
 
 def schemes(kernel: ir.Kernel) -> list[str]:
