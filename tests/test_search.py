@@ -467,3 +467,20 @@ def test_what_was_found_is_told_though_time_is_up(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(Search, "_complete", slow)
     assert set(witnesses(search(DEEP).run())) == {"101"}
+
+
+@pytest.mark.parametrize(
+    "condition", ["need(t) == 5 and t >= 40", "t >= 40 and need(t) == 5", "need(t) > 90 and t == 50"]
+)
+def test_constants_that_functions_are_compared_with_are_tried(condition: str) -> None:
+    text = f"""
+        kernel k(n):
+            section cube:
+                for t in range(n):
+                    if {condition}:
+                        set_cross_core 0 @ FIX
+            section vector:
+                barrier V
+    """
+    found = search(text).run()
+    assert "302" in {seen.fact.code for seen in found.facts}

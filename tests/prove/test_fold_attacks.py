@@ -451,3 +451,31 @@ def test_records_that_are_read_between_their_resets(middle: str) -> None:
     kernel = parse(RESETS.format(middle=middle))
     assert run(kernel, {"n": 3, "m": 2}, FunctionTable({("f", (0,)): 32})).leftovers
     assert check_kernel(kernel, CheckOptions(timeout=4)).verdict is not Verdict.PROVED
+
+
+PARTS_OF_A_SLOT = """\
+kernel parts(n, q):
+    assume n >= 0
+    assume q >= 0
+    buffer b in Vec
+    section cube:
+        move b part 170 of 200 <- x @ FIX
+        wait_cross_core 3 @ S
+        for i in range(n):
+            set_cross_core 0 @ M
+            wait_cross_core 1 @ M
+    section vector:
+        p = q % 200
+        set_cross_core 3 @ S
+        for i in range(n):
+            wait_cross_core 0 @ S
+            set_cross_core 1 @ S
+        load b part p of 200 <- y @ MTE2
+"""
+
+
+def test_parts_of_a_slot_are_told_apart_however_many_there_are() -> None:
+    kernel = parse(PARTS_OF_A_SLOT)
+    assert run(kernel, {"n": 0, "q": 170}).races
+    report = check_kernel(kernel, CheckOptions(timeout=6))
+    assert {check.row: check.verdict for check in report.checks}[Row.EVENT_POSITION] is not Verdict.PROVED

@@ -23,7 +23,7 @@ from fencepost.model.shapes import uses_functions
 from fencepost.model.target import TARGETS
 from fencepost.options import CheckOptions
 from fencepost.passes.serial import Serial
-from fencepost.plural import plural
+from fencepost.phrases import plural
 from fencepost.printer import print_expr
 from fencepost.prove.explorer import ROWS
 from fencepost.prove.order import Fault

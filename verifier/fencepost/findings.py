@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from fencepost.ir import NOWHERE, Span
+from fencepost.phrases import assignments
 
 
 class Verdict(Enum):
@@ -62,7 +63,7 @@ class Witness:
     functions: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
-        return ", ".join(f"{name} = {value}" for name, value in (*self.values, *self.functions)) or "always"
+        return assignments((*self.values, *self.functions)) or "always"
 
 
 @dataclass(frozen=True, slots=True)

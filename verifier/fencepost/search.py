@@ -137,9 +137,9 @@ class Search:
         far = [row for row in self.candidates if self._is_far(row)]
         if far:  # several units are worth more than the last small values
             near = [row for row in self.candidates if not self._is_far(row)]
-            self._run(near, FILLINGS, _SEARCH // 2)
-            self._run(far, FILLINGS)
-        self.finished = self._run(self.candidates, FILLINGS)
+            self._run(near, self.shapes.fillings, _SEARCH // 2)
+            self._run(far, self.shapes.fillings)
+        self.finished = self._run(self.candidates, self.shapes.fillings)
         return self.outcome()
 
     def further(self) -> Outcome:
@@ -161,7 +161,7 @@ class Search:
                 for values in product(*axes)
             ]
             ordered = sorted(dict.fromkeys(rows), key=_size)
-            self._run(ordered, (*FILLINGS, *fillings), self.spent["search"] + _SEARCH, patient=False)
+            self._run(ordered, (*self.shapes.fillings, *fillings), self.spent["search"] + _SEARCH, patient=False)
         return self.outcome()
 
     def challenge(self) -> Outcome:

@@ -22,7 +22,7 @@ from fencepost.model.program import Compiled, Emit, Instruction, Program, compil
 from fencepost.model.shapes import Shape, shapes, uses_functions
 from fencepost.passes.skew import LoopOutcome, Skew
 from fencepost.passes.skew.identity import Marked, Message, mark
-from fencepost.plural import plural
+from fencepost.phrases import plural
 from fencepost.skew_ties import may_meet
 
 _LIMIT = 200_000

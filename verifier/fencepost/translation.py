@@ -28,7 +28,7 @@ from fencepost.narrowed import narrowed
 from fencepost.passes.canonical import canonical
 from fencepost.passes.skew import SkewError
 from fencepost.passes.skew.identity import Marked, mark
-from fencepost.plural import plural
+from fencepost.phrases import plural
 from fencepost.search import Seen
 
 _LIMIT = 200_000

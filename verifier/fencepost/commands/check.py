@@ -74,7 +74,7 @@ def execute(args: argparse.Namespace) -> int:
     from fencepost.checking import merge
     from fencepost.discover import Source, discover
     from fencepost.frontends.registry import SUFFIXES
-    from fencepost.plural import plural
+    from fencepost.phrases import plural
     from fencepost.verdicts import ExitStatus, exit_status
 
     try:

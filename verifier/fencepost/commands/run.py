@@ -22,6 +22,7 @@ HELP = "run the reference executor on concrete values"
 EXAMPLE = "fencepost run examples/scores.kir -p n=3 --timeline text"
 
 _POINT = re.compile(r"\s*([^\W\d]\w*)\s*\(([-\s\d,]*)\)\s*=\s*(-?\d+)\s*")
+_ROW = re.compile(r"\s*([^\W\d]\w*)\s*\(\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*\)\s*=\s*(-?\d+)\s*")
 _RANGE = re.compile(r"\s*([^\W\d]\w*)\s*=\s*(-?\d+)\s*\.\.\s*(-?\d+)\s*")
 _GRID = 100_000  # points
 
@@ -30,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the options of the verb."""
     common.add_file(parser)
     parser.add_argument(
-        "-p", dest="values", metavar="NAME=VALUE", type=_value, action="append", default=[],
-        help="the value of a parameter, or of an unknown function at a point: -p 'need(0)=2' (repeatable)",
+        "-p", dest="values", metavar="NAME=VALUE", type=_value, action="extend", default=[],
+        help="the value of a parameter, or of an unknown function at points: 'need(0)=2', 'need(1..9)=0' (repeatable)",
     )  # fmt: skip
     parser.add_argument(
         "--all", dest="grid", metavar="NAME=LOW..HIGH", type=_range, action="append", default=[],
@@ -210,16 +211,19 @@ def _replay(
     return replay(kernel, values, functions, seed=args.seed, credits=args.credits, limit=args.limit)
 
 
-def _value(text: str) -> tuple[object, int]:
-    """`n=5`, or `need(0, 1)=2` for an unknown function."""
+def _value(text: str) -> list[tuple[object, int]]:
+    """`n=5`, or `need(0, 1)=2` and `need(0..9)=2` for an unknown function."""
+    row = _ROW.fullmatch(text)
+    if row is not None and 0 <= int(row[3]) - int(row[2]) < _GRID:
+        return [((row[1], (k,)), int(row[4])) for k in range(int(row[2]), int(row[3]) + 1)]
     match = _POINT.fullmatch(text)
     if match is None:
-        return common.parameter(text)
+        return [common.parameter(text)]
     try:
         arguments = tuple(int(part) for part in match[2].split(",") if part.strip())
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME(INTEGER, ...)=VALUE") from None
-    return (match[1], arguments), int(match[3])
+    return [((match[1], arguments), int(match[3]))]
 
 
 def _range(text: str) -> tuple[str, range]:

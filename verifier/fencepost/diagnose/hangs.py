@@ -13,7 +13,7 @@ from fencepost.diagnose.texts import at, describe, together, twins
 from fencepost.facts import Fact
 from fencepost.findings import Related
 from fencepost.model.executor import Blocked, Op, Run
-from fencepost.plural import plural
+from fencepost.phrases import plural
 
 _MORE_SLOTS = (1, 2, 3, 4, 6, 8)
 

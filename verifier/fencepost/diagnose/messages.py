@@ -15,7 +15,7 @@ from fencepost.findings import Related, Severity
 from fencepost.model.effects import MessageRing, Resolver
 from fencepost.model.executor import MessageFault, Op, Run
 from fencepost.model.lifetimes import misused
-from fencepost.plural import plural
+from fencepost.phrases import plural
 
 
 def messages(case: Case) -> Iterator[Fact]:

@@ -74,14 +74,23 @@ def thresholds(compiled: Compiled, least: int) -> dict[str, tuple[int, ...]]:
 
     An index is compared with the number of slots or elements.
     """
+    return {name: numbers for name, numbers in _thresholds(compiled, least).items() if name in compiled.parameters}
+
+
+def function_thresholds(compiled: Compiled, least: int) -> tuple[int, ...]:
+    """The same constants for values of unknown functions, of all functions together."""
+    found = _thresholds(compiled, least).items()
+    return tuple(sorted({number for name, numbers in found if name.endswith("()") for number in numbers}))
+
+
+def _thresholds(compiled: Compiled, least: int) -> dict[str, tuple[int, ...]]:
     bindings = _bindings(compiled)
     found: dict[str, set[int]] = {}
     for number, sides in (*_comparisons(compiled), *_sizes(compiled)):
         if number >= least:
             for name in _closure(compiled, sides, bindings, arguments=False):
                 found.setdefault(name, set()).add(number)
-    parameters = {name: numbers for name, numbers in found.items() if name in compiled.parameters}
-    return {name: tuple(sorted(numbers)[:_THRESHOLDS]) for name, numbers in parameters.items()}
+    return {name: tuple(sorted(numbers)[:_THRESHOLDS]) for name, numbers in found.items()}
 
 
 def _comparisons(compiled: Compiled) -> Iterator[tuple[int, tuple[ir.Node, ...]]]:

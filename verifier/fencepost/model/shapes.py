@@ -13,7 +13,7 @@ from math import comb
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
-from fencepost.model.inputs import function_units, thresholds, units, used_names
+from fencepost.model.inputs import function_thresholds, function_units, thresholds, units, used_names
 from fencepost.model.issue import assumed
 from fencepost.model.program import Compiled
 
@@ -22,6 +22,7 @@ _SUMS = {1: AXIS, 2: 14, 3: 9, 4: 6, 5: 4}
 _MANY = 10  # parameters beyond which only sums up to 2 are tried
 _COMBINED = 81  # combinations of the other parameters along one axis
 _ALL = 6_000  # values below a failing one that are looked through
+_BEYOND, _CONSTANTS = 4, 4  # constants from here on that functions are compared with, and how many of them are tried
 _FUNCTIONS = 3  # unknown functions that may grow at different rates
 _FEW = 8  # small values of a parameter, where not all can be looked through
 
@@ -81,6 +82,7 @@ class Shapes:
     def __init__(self, compiled: Compiled) -> None:
         self._units = tuple(sorted(function_units(compiled).items()))
         self.fillings = FILLINGS if uses_functions(compiled.kernel) else FILLINGS[:1]
+        self.fillings += tuple(Filling(c) for c in function_thresholds(compiled, _BEYOND)[:_CONSTANTS])
 
     def at(self, values: tuple[int, ...], filling: Filling) -> Shape:
         """One shape."""

@@ -14,7 +14,20 @@ from itertools import product
 from math import inf, lcm
 
 from fencepost import ir
-from fencepost.model.program import Emit, Enter, Instruction, MoveCursor, Next, Require, Set, Store, Test
+from fencepost.model.program import (
+    Compiled,
+    Emit,
+    Enter,
+    Instruction,
+    ModelError,
+    MoveCursor,
+    Next,
+    Require,
+    Set,
+    Store,
+    Test,
+    constant,
+)
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import Loop, Structure, successors
 from fencepost.prove.uses import FIXED, UNKNOWN, Form, Key, Named, Node, Reader, Shape, Uses, combine
@@ -125,9 +138,19 @@ class _Step:
     cursor: int | None = None
 
 
+def _largest(compiled: Compiled) -> int | None:
+    """The largest number of slots of a buffer, and of parts of a slot; None if that is not constant."""
+    parts = (a.parts for a in ir.walk(compiled.kernel) if isinstance(a, ir.Access) and a.parts is not None)
+    try:
+        return max((*compiled.depths.values(), *(constant(p, compiled.scalars, "parts") for p in parts)), default=1)
+    except ModelError:
+        return None
+
+
 class _Flow:
     def __init__(self, structure: Structure, checks: bool) -> None:
         self.structure = structure
+        self.largest = _largest(structure.compiled)
         self.checks = checks
         self.ranges = Ranges(structure)
         self.code = structure.program.code
@@ -216,11 +239,10 @@ class _Flow:
     def _emit(self, i: Emit, arguments: tuple[ir.Expr, ...], task: ir.Expr | None, reader: Reader) -> None:
         site = self.structure.program.sites[i.site]
         slots = isinstance(site, ir.DataOp)
-        largest = max(self.structure.compiled.depths.values(), default=1)
         for argument in arguments:
             forms = reader.forms(argument)
-            if slots:
-                reader.exact(forms, max(largest, 32), self.structure.level(argument))
+            if slots and self.largest is not None:
+                reader.exact(forms, max(self.largest, 32), self.structure.level(argument))
             else:
                 reader.same(forms, self.structure.level(argument))
         if task is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from fencepost.findings import Step
+from fencepost.phrases import assignments
 from fencepost.report.style import Style, safe
 
 
@@ -65,7 +66,7 @@ def outcome(replay: Replayed) -> str:
 
 def values(replay: Replayed) -> str:
     """The values of the run: "n = 5, need(0) = 1"."""
-    return ", ".join(f"{name} = {value}" for name, value in {**replay.values, **replay.functions}.items())
+    return assignments({**replay.values, **replay.functions}.items())
 
 
 def _lines(replay: Replayed, style: Style) -> Iterator[str]:

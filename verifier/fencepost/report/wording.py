@@ -8,7 +8,7 @@ from typing import assert_never
 
 from fencepost.findings import Check, Finding, KernelReport, Report, Row, Severity, Undecided, Verdict
 from fencepost.ir import Span
-from fencepost.plural import plural
+from fencepost.phrases import plural
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _EXPRESSION_WORDS = frozenset({"and", "or", "not", "min", "max", "if", "else"})
