@@ -190,7 +190,7 @@ def test_deadlock_of_two_rings_is_one_finding_with_advice(search: Searcher) -> N
     )
     fact = only(outcome)
     assert (fact.code, fact.span.line) == ("702", 8)
-    assert dict(fact.values)["detail"].endswith("2 slots in down and 2 slots in up would do")
+    assert dict(fact.values)["detail"].endswith("2 slots in down and 2 slots in up would do for these values")
 
 
 def test_slot_count_is_told_once_at_the_ring(search: Searcher) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from fencepost import ir
 from fencepost.diagnose.slots import rounds
@@ -102,8 +103,9 @@ def replay(
     """Run a kernel on concrete values; pipelined loops run one iteration after the other.
 
     `values` holds one integer per parameter.  `functions` fixes values of unknown functions; the others are 1, or
-    repeatable random integers under a `seed`.  `credits` is "per_slot" or "batched" (default: what the kernel says,
-    per_slot where it leaves both open).  `limit` is the largest number of instructions per agent.
+    repeatable random integers under a `seed`.  `credits` is "per_slot" or "batched" (default: what the kernel says;
+    where it leaves both open, per_slot, or batched if only that fails).  `limit` is the largest number of instructions
+    per agent.
 
     Raises TypeError for a value that is no integer, Refused for a missing or unknown parameter or function and a run
     beyond the limit, Excluded for values that the kernel's assumes exclude, and ModelError for a kernel that can't be
@@ -121,14 +123,18 @@ def replay(
         facts = " and ".join(print_expr(fact) for fact in compiled.kernel.assumes) or "block >= 0"
         told = ", ".join(f"{name} = {value}" for name, value in values.items())
         raise Excluded(f"{told or 'this run'} is excluded: the kernel assumes {facts}")
-    chosen = credits or ("batched" if compiled.kernel.credits == "batched" else "per_slot")
-    try:
-        run = executor.run(
-            compiled, values, table, credits="batched" if chosen == "batched" else "per_slot", limit=limit
-        )
-    except executor.LimitReached as reached:
-        raise Refused(f"too long to run: {reached}; choose smaller values, or raise the limit") from None
-    return describe(run)
+    asked = credits or compiled.kernel.credits
+
+    def run(scheme: Literal["per_slot", "batched"]) -> Run:
+        try:
+            return executor.run(compiled, values, replace(table, used={}), credits=scheme, limit=limit)
+        except executor.LimitReached as reached:
+            raise Refused(f"too long to run: {reached}; choose smaller values, or raise the limit") from None
+
+    done = run("batched" if asked == "batched" else "per_slot")
+    if asked == "both" and compiled.kernel.fifos and done.clean and not (other := run("batched")).clean:
+        done = other
+    return describe(done)
 
 
 def known_names(compiled: Compiled, parameters: Iterable[str], functions: Iterable[Point] = ()) -> None:

@@ -41,7 +41,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", metavar="N", type=int, help="random values for unknown functions, repeatable (default: 1)"
     )
-    parser.add_argument("--credits", choices=("per_slot", "batched"), help="how message credits travel")
+    parser.add_argument(
+        "--credits",
+        choices=("per_slot", "batched"),
+        help="how message credits travel (default: as the kernel says, else both)",
+    )
     parser.add_argument("--target", choices=("a5", "a3", "a2"), help="overrides the kernel's own target")
     parser.add_argument("--limit", metavar="N", type=_positive, default=1_000_000,
                         help="instructions per core at most (default 1,000,000)")  # fmt: skip

@@ -210,7 +210,7 @@ def _full_ring(case: Case, roots: list[Blocked]) -> Fact:
     names = frozenset(ring.declared.name for ring in full)
     enough = _enough_slots(case, names)
     if enough:
-        detail += f"; {enough} would do"
+        detail += f"; {enough} would do for these values"
     places = tuple(
         Related(ops[0].stmt.span, f"also blocked: {together(ops)}")
         for ops in twins(b.op for b in roots)

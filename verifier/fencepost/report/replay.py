@@ -71,6 +71,7 @@ def values(replay: Replayed) -> str:
 
 def _lines(replay: Replayed, style: Style) -> Iterator[str]:
     verdict = style.paint(outcome(replay), "green" if not replay.faults else "red")
+    verdict += " (batched credits)" if replay.credits == "batched" else ""
     yield "   ".join(part for part in (style.paint(replay.kernel, "bold"), safe(values(replay)), verdict) if part)
     for fault in replay.faults:
         times = f" ({fault.times} times)" if fault.times > 1 else ""
