@@ -57,7 +57,11 @@ class Lowering(PipelineNotes):
         for statement in statements:
             if self.returned:
                 break
-            nodes += self._statement(statement)
+            found = self._statement(statement)
+            if self.evaluator.unclear:
+                nodes.append(self.gap(statement, f"which buffer `{self.evaluator.unclear}` is"))
+                self.evaluator.unclear = ""
+            nodes += found
         self.depth -= 1
         return nodes
 
