@@ -109,3 +109,9 @@ def test_the_pipeline_of_the_documentation(copy: Path, capsys: pytest.CaptureFix
     assert main(["lower", "doc.kir"]) == 0
     comments = [line.removeprefix("#     ") for line in capsys.readouterr().out.splitlines() if line.startswith("#  ")]
     assert comments == shown.splitlines()
+
+
+def test_the_kernel_of_the_page_on_pipelines_is_proved() -> None:
+    blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / "pipelines.md").read_text("utf-8"), re.M | re.S)
+    (kernel,) = (block for block in blocks if block.startswith("kernel "))
+    assert fencepost.check(kernel).proved
