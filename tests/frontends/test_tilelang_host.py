@@ -206,13 +206,6 @@ READING = [
 ]
 CHANGING = [
     "def get():\n    return X\nget().append(1)",
-    "max((), default=X).append(1)",
-    "sum((), X).append(1)",
-    "sum((), start=X).append(1)",
-    "def f(l):\n    locals()['l'].append(1)\nf(X)",
-    "class C:\n    def filter(self, l):\n        pass\nfor y in filter(None, (X, X)):\n    y.append(1)",
-    "from __main__ import X as Y\nY.append(1)",
-    "from .t import X as Y\nY.append(1)",
     "add = X.append\nadd(1)",
     "list(map(X.append, [1]))",
     "D = {'a': X}\nD['a'].append(1)",
@@ -261,36 +254,3 @@ def test_a_list_that_may_be_changed(statement: str) -> None:
 )
 def test_a_list_in_a_tuple(statement: str, verdict: Verdict) -> None:
     assert _verdict(f"X = ([0], 1)\n{statement}\n{_if('len(X[0]) == 1')}") is verdict
-
-
-# ------------------------------------------------------------------------------------------------ objects
-
-INSIDE = {
-    "a list by another name": ("other = bufs", "other[0]"),
-    "a list that grows": ("bufs.append(row)", "bufs[1]"),
-    "a list that is made": ("bufs = [b for b in (row, two)]", "bufs[0]"),
-    "a dictionary": ("table = {'a': row}", "table['a']"),
-    "a dictionary in a list": ("tables = [{'a': row}]", "tables[0]['a']"),
-    "an object": ("box = Box(row)", "box.buffer"),
-    "an object of an object": ("box = Box(Box(row))", "box.inner.buffer"),
-}
-USED = "for i in T.Parallel(64):\n    two[1, i] = {}[i]\n    row[i] = A[k, i]\nT.copy(row, B[k, 0:64])"
-
-
-@pytest.mark.parametrize("name", INSIDE)
-def test_buffers_inside_of_objects_may_be_any(name: str) -> None:
-    """With 2 versions of the row, an iteration reads what an older one left."""
-    made, used = INSIDE[name]
-    text = PROGRAM.format(module="", body=indent(USED.format(used), " " * 12), notes="stage=[0, 1], order=[0, 1]")
-    text = text.replace("        for k", f"        bufs = [row]\n        {made}\n        for k")
-    text = text.replace("T.copy(row, B[0, 0:64])\n", "T.copy(two[1, 0:64], last)\n")
-    (kernel,) = read(text, "t.py").kernels
-    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is Verdict.UNKNOWN
-
-
-def test_a_buffer_in_a_list_that_stays_is_known() -> None:
-    text = PROGRAM.format(
-        module="", body=indent(USED.format("bufs[0]"), " " * 12), notes="stage=[0, 1], order=[0, 1]"
-    ).replace("        for k", "        bufs = [row]\n        for k")
-    (kernel,) = read(text.replace("T.copy(row, B[0, 0:64])\n", "T.copy(two[1, 0:64], last)\n"), "t.py").kernels
-    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is Verdict.REFUTED

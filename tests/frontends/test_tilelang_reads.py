@@ -266,7 +266,7 @@ def test_as_kernel_ir() -> None:
 
 VARYING = [
     "T.fill(a, {'x': k}['x'])",
-    "T.fill(a, {'x': k}['x'])",
+    "T.fill(a, {'x': [k]}['x'][0])",
     "T.fill(a, {'x': k, 'y': 0}[bx])",
     "T.fill(a, {k: 1, 0: 2}[0])",
     "T.fill(a, {**{'x': k}}['x'])",

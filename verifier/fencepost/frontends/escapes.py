@@ -21,9 +21,6 @@ READERS = frozenset(
 )  # fmt: skip
 """Functions of Python that change none of their arguments, and give at most their items."""
 
-_SCOPES = frozenset({"locals", "vars", "globals", "eval", "exec"})
-"""Functions of Python that give, or may do, anything under any name."""
-
 _METHODS = frozenset({"index", "count", "copy"})
 _NOTHING = math.inf
 
@@ -35,14 +32,11 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
         module: the text.
         language: names of modules whose functions change and keep none of their arguments.
     """
-    names = {n.id for n in ast.walk(module) if isinstance(n, ast.Name)}
-    if names & _SCOPES:
-        return dict.fromkeys(names, 0)
     bound = Counter(bindings([module], everywhere=True))
+    functions = {
+        n.name: n for n in ast.walk(module) if isinstance(n, ast.FunctionDef) and bound[n.name] == 1 and is_plain(n)
+    }
     parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
-    plain = [n for n in ast.walk(module) if isinstance(n, ast.FunctionDef) and is_plain(n)]
-    methods = [n for n in plain if isinstance(parents[n], ast.ClassDef)]
-    functions = {n.name: n for n in plain if bound[n.name] == 1 and n not in methods}
     around = _Around(parents, functions, frozenset(language), READERS - bound.keys())
     found: dict[str, float] = {}
     given: dict[str, list[tuple[str, tuple[bool, ...]]]] = {}
@@ -56,8 +50,6 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
                     found[name] = min(_through(steps, depth), found.get(name, _NOTHING))
             case ast.AugAssign(ast.Name(name)):
                 found[name] = 0
-            case ast.ImportFrom(names=aliases):  # perhaps of this very text, under another name
-                found |= dict.fromkeys((alias.name for alias in aliases), 0)
     work = list(found)
     while work:
         parameter = work.pop()
@@ -149,7 +141,7 @@ class _Around:
         match call.func:
             case ast.Attribute(ast.Name(module)) if module in self.language:
                 return _NOTHING
-            case ast.Name("min" | "max" | "sum") if len(call.args) > 1 or word in ("default", "start"):
+            case ast.Name("min" | "max") if len(call.args) > 1:
                 return 0  # gives one of them
             case ast.Name(name) if name in self.readers:
                 return 1

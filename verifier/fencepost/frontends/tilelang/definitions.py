@@ -204,7 +204,7 @@ class Definitions(State):
                     return [self.gap(value, f"which tensor `{ast.unparse(value)[:60]}` is")]
                 shape = self._dims(value.args[1]) if len(value.args) > 1 else None
                 own = pointer.name if isinstance(pointer, Tensor) else self.names.fresh(name)
-                self.scope[name] = self._known(Tensor(own, "global", shape))
+                self.scope[name] = Tensor(own, "global", shape)
                 return []
             if word in ("match_buffer", *TENSOR_TYPES):
                 self.scope[name] = self._parameter(name, value)
@@ -263,11 +263,7 @@ class Definitions(State):
             memory = _memory_of(scope.value)
         scalar = word == "alloc_var"
         shape = (ir.Int(1),) if scalar else self._shape(call, word == "empty")
-        return self._known(Tensor(self.names.fresh(name), memory, shape, scalar))  # type: ignore[arg-type]
-
-    def _known(self, tensor: Tensor) -> Tensor:
-        self.evaluator.tensors[tensor] = None
-        return tensor
+        return Tensor(self.names.fresh(name), memory, shape, scalar)  # type: ignore[arg-type]
 
     def _shape(self, call: ast.Call, spread_out: bool = False) -> tuple[ir.Expr, ...] | None:
         if not call.args:
@@ -301,7 +297,7 @@ class Definitions(State):
         match annotation:
             case ast.Subscript(_, ast.Tuple([first, *_])):
                 shape = self._dims(first)
-        return self._known(Tensor(self.names.fresh(name), "global", shape))
+        return Tensor(self.names.fresh(name), "global", shape)
 
     def _is_tensor(self, annotation: ast.expr) -> bool:
         """Whether an annotation says `T.Tensor(...)`, `T.Tensor[...]` or their kin."""

@@ -57,9 +57,7 @@ class Evaluator:
     `language` are the names of the TileLang language module.  `names` gives symbols to what is not known.  `variables`
     are the loop variables in scope, on which an unknown value may depend.  `escapes` says how deep the things of some
     names may change: such lists have no known items.  `loaded` counts the values that were read from somewhere: each is
-    another one, even if it is read from the same place.  `tensors` are all that there are so far, `objects` the
-    symbols of lists that may hold some of them; `unclear` is the last expression that may be any of them, until that
-    is told.
+    another one, even if it is read from the same place.
 
     `rebound` are the names that the text binds anywhere, so that they are no functions of Python; None: any may be.
     `frame` is the call whose names are in scope, None while the text around the kernel is read; then the names that are
@@ -75,9 +73,6 @@ class Evaluator:
     frame: int | None = None
     loose: bool = False
     loaded: int = 0
-    tensors: dict[Tensor, None] = field(default_factory=dict)
-    objects: set[str] = field(default_factory=set)
-    unclear: str = ""
 
     # ------------------------------------------------------------------------------------------------ entry points
 
@@ -182,9 +177,7 @@ class Evaluator:
             case None | Unread():
                 return Number(self._fresh(node, True), True)
             case _ if _changeable(found, self.escapes.get(name, math.inf)):
-                changed = Number(self._fresh(node, False), False)
-                self.objects |= _names(changed.expr)
-                return changed
+                return Number(self._fresh(node, False), False)
             case _:
                 return found
 
@@ -380,20 +373,8 @@ class Evaluator:
                 parts = tuple(i for item in items for i in (item.items if _is_list(item) else (item,)))
                 place = self.value(index)
                 return Either(parts, (*loads, *touched(place)), (*names, *mentioned((place,))))
-            case Number() if self._may_hold(owner):
-                return self._within(node, base, index)
             case _:
                 return self._unknown(node, [base, index])
-
-    def _may_hold(self, value: Number) -> bool:
-        """Whether a value may be an object with tensors inside: it is made of tensors, not of elements."""
-        return any(region.dims is None for region in value.loads) or bool(_names(value.expr) & self.objects)
-
-    def _within(self, node: ast.expr, *parts: ast.expr) -> Value:
-        """Something inside an object that is not known: it may be any tensor."""
-        self.unclear = ast.unparse(node)[:60]
-        found = self._unknown(node, list(parts))
-        return Either(tuple(self.tensors), found.loads, mentioned((found,)))
 
     def region(self, tensor: Tensor, index: ast.expr) -> Region:
         """`tensor[index]`: one entry per dimension."""
@@ -446,8 +427,6 @@ class Evaluator:
                 return Opaque(f"{owner.name}.{name}")
             case Opaque(text, made):
                 return Opaque(f"{text}.{name}", made)
-            case Number() if self._may_hold(owner):
-                return self._within(node, base)
             case _:
                 return self._unknown(node, [base])
 

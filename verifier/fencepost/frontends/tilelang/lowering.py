@@ -57,11 +57,7 @@ class Lowering(PipelineNotes):
         for statement in statements:
             if self.returned:
                 break
-            found = self._statement(statement)
-            if self.evaluator.unclear:
-                nodes.append(self.gap(statement, f"which buffer `{self.evaluator.unclear}` is"))
-                self.evaluator.unclear = ""
-            nodes += found
+            nodes += self._statement(statement)
         self.depth -= 1
         return nodes
 
