@@ -14,7 +14,7 @@ from pathlib import PurePath
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.escapes import escapes
+from fencepost.frontends.escapes import READERS, escapes
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.rebinding import bindings, hidden_change
 from fencepost.frontends.result import ReadResult
@@ -56,6 +56,7 @@ class _Reader:
         imports = [n for n in ast.walk(module) if isinstance(n, (ast.Import, ast.ImportFrom))]
         imported, bound = Counter(bindings(imports)), Counter(bindings([module], everywhere=True))
         self.escapes = escapes(module, {name for name in self.language if bound[name] == imported[name]})
+        self.given = _given(module, self.language)
         self.rebound = _rebound(module)
 
     def result(self) -> ReadResult:
@@ -130,7 +131,8 @@ class _Reader:
 
     def _lowering(self) -> Lowering:
         """What lowers a kernel, with the names of the module in scope."""
-        lowering = Lowering(self.source, Evaluator({}, self.language, escapes=self.escapes, rebound=self.rebound))
+        evaluator = Evaluator({}, self.language, escapes=self.escapes, given=self.given, rebound=self.rebound)
+        lowering = Lowering(self.source, evaluator)
         hidden = hidden_change(self.module, PurePath(self.source.file).stem)
         lowering.evaluator.loose = hidden is not None
         enter_module(self.module, lowering)
@@ -175,6 +177,22 @@ def _rebound(module: ast.Module) -> frozenset[str] | None:
             ):
                 return None
     return frozenset(bindings([module], everywhere=True))
+
+
+def _given(module: ast.Module, language: frozenset[str]) -> frozenset[str]:
+    """The names of what may keep an argument of a call: methods keep it in their object, functions in another one."""
+    found: set[str] = set()
+    for node in (n for s in ast.walk(module) if isinstance(s, ast.FunctionDef) for n in _own(s)):
+        if not isinstance(node, ast.Call):
+            continue
+        arguments = [a for a in (*node.args, *(k.value for k in node.keywords)) if not isinstance(a, ast.Constant)]
+        match node.func:
+            case ast.Attribute(owner) if arguments:
+                roots = {n.id for n in ast.walk(owner) if isinstance(n, ast.Name)}
+                found |= roots if roots.isdisjoint(language) else set()
+            case ast.Name(name) if len(arguments) > 1 and name not in READERS:
+                found |= {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
+    return frozenset(found)
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:
