@@ -461,9 +461,12 @@ class Evaluator:
                 case called:
                     arguments.append(called)
         settled = self.called(node.func) is None or word in SETTLED
+        match arguments:
+            case [ast.GeneratorExp() | ast.ListComp() as items] if self.builtin(node.func) in ("sum", "any", "all"):
+                return self._unknown(node, list(_children(items)))  # computed from the items at once
         if word is None and self.builtin(node.func) not in SCALARS:
             found = self._unknown(node, arguments)
-            return self._untold(found.loads) if self._is_handed(node, arguments) else found
+            return self._untold(found.loads) if self._is_handed(node, arguments, found) else found
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:
@@ -498,11 +501,12 @@ class Evaluator:
             case _:
                 return self._unknown(node, arguments, settled)
 
-    def _is_handed(self, node: ast.Call, arguments: list[ast.expr]) -> bool:
+    def _is_handed(self, node: ast.Call, arguments: list[ast.expr], found: Number) -> bool:
         """Whether what a call of Python gives may be a tensor, or hold one."""
         called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
         if isinstance(called, Function):
-            return not all(map(self._is_scalar, _returned(called.node)))
+            kept = not self.given.isdisjoint(n.id for n in ast.walk(called.node) if isinstance(n, ast.Name))
+            return (kept or bool(found.loads)) and not all(map(self._is_scalar, _returned(called.node)))
         names = (n.id for n in ast.walk(node.func) if isinstance(n, ast.Name))
         return any(holds(self.value(a)) for a in arguments) or not self.given.isdisjoint(names)
 
