@@ -505,10 +505,10 @@ class Evaluator:
         """Whether what a call of Python gives may be a tensor, or hold one."""
         called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
         if isinstance(called, Function):
-            kept = not self.given.isdisjoint(n.id for n in ast.walk(called.node) if isinstance(n, ast.Name))
-            return (kept or bool(found.loads)) and not all(map(self._is_scalar, _returned(called.node)))
+            passed = [*map(self.value, arguments), *self._free(called), *called.defaults.values()]
+            return any(map(holds, passed)) and not all(map(self._is_scalar, _returned(called.node)))
         names = (n.id for n in ast.walk(node.func) if isinstance(n, ast.Name))
-        return any(holds(self.value(a)) for a in arguments) or not self.given.isdisjoint(names)
+        return UNTOLD in found.loads or any(holds(self.value(a)) for a in arguments) or not self.given.isdisjoint(names)
 
     def _is_scalar(self, node: ast.expr | None) -> bool:
         """Whether an expression of some function is computed, and so no tensor and no object that holds one."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -56,7 +56,11 @@ class _Reader:
         imports = [n for n in ast.walk(module) if isinstance(n, (ast.Import, ast.ImportFrom))]
         imported, bound = Counter(bindings(imports)), Counter(bindings([module], everywhere=True))
         self.escapes = escapes(module, {name for name in self.language if bound[name] == imported[name]})
-        self.given = _given(module, self.language)
+        kernels = list(self._kernels())
+        outside = {id(f) for found in kernels for f in found.around}
+        modules = {name for name in imported if imported[name] == bound[name]}
+        inside = (s for s in ast.walk(module) if isinstance(s, ast.FunctionDef) and id(s) not in outside)
+        self.given = _given((n for s in inside for n in _own(s)), self.language | modules)
         self.rebound = _rebound(module)
 
     def result(self) -> ReadResult:
@@ -179,19 +183,19 @@ def _rebound(module: ast.Module) -> frozenset[str] | None:
     return frozenset(bindings([module], everywhere=True))
 
 
-def _given(module: ast.Module, language: frozenset[str]) -> frozenset[str]:
+def _given(nodes: Iterable[ast.AST], modules: frozenset[str]) -> frozenset[str]:
     """The names of what may keep an argument of a call: methods keep it in their object, functions in another one."""
     found: set[str] = set()
-    for node in (n for s in ast.walk(module) if isinstance(s, ast.FunctionDef) for n in _own(s)):
+    for node in nodes:
         if not isinstance(node, ast.Call):
             continue
         arguments = [a for a in (*node.args, *(k.value for k in node.keywords)) if not isinstance(a, ast.Constant)]
         match node.func:
             case ast.Attribute(owner) if arguments:
                 roots = {n.id for n in ast.walk(owner) if isinstance(n, ast.Name)}
-                found |= roots if roots.isdisjoint(language) else set()
+                found |= roots - modules
             case ast.Name(name) if len(arguments) > 1 and name not in READERS:
-                found |= {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)}
+                found |= {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)} - modules
     return frozenset(found)
 
 
