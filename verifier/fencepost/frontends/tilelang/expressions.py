@@ -60,8 +60,8 @@ class Evaluator:
     `language` are the names of the TileLang language module.  `names` gives symbols to what is not known.  `variables`
     are the loop variables in scope, on which an unknown value may depend.  `escapes` says how deep the things of some
     names may change: such lists have no known items.
-    `given` are the names of what may have been given a tensor to keep.  `loaded` counts the values that were read from somewhere: each is
-    another one, even if it is read from the same place.
+    `given` are the names of what may have been given a tensor to keep.  `loaded` counts the values that were read from
+    somewhere: each is another one, even if it is read from the same place.
 
     `rebound` are the names that the text binds anywhere, so that they are no functions of Python; None: any may be.
     `frame` is the call whose names are in scope, None while the text around the kernel is read; then the names that are
@@ -465,8 +465,8 @@ class Evaluator:
             case [ast.GeneratorExp() | ast.ListComp() as items] if self.builtin(node.func) in ("sum", "any", "all"):
                 return self._unknown(node, list(_children(items)))  # computed from the items at once
         if word is None and self.builtin(node.func) not in SCALARS:
-            found = self._unknown(node, arguments)
-            return self._untold(found.loads) if self._is_handed(node, arguments, found) else found
+            given = self._unknown(node, arguments)
+            return self._untold(given.loads) if self._is_handed(node, arguments, given) else given
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:

@@ -16,7 +16,7 @@ from fencepost import ir
 from fencepost.findings import InputError
 from fencepost.frontends.escapes import READERS, escapes
 from fencepost.frontends.pypto_pro.source import Source
-from fencepost.frontends.rebinding import bindings, hidden_change
+from fencepost.frontends.rebinding import bindings, hidden_change, imports_all
 from fencepost.frontends.result import ReadResult
 from fencepost.frontends.tilelang.emit import kernel, pipes
 from fencepost.frontends.tilelang.expressions import Evaluator
@@ -173,13 +173,8 @@ def _language(module: ast.Module) -> frozenset[str]:
 
 def _rebound(module: ast.Module) -> frozenset[str] | None:
     """The names that the text binds, anywhere; None if that may be any, by an import from somewhere else."""
-    for node in ast.walk(module):
-        match node:
-            case ast.ImportFrom(origin, [ast.alias("*")]) if (origin or "").partition(".")[0] not in (
-                "tilelang",
-                "tvm",
-            ):
-                return None
+    if imports_all(module):
+        return None
     return frozenset(bindings([module], everywhere=True))
 
 
