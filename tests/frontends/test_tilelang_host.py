@@ -203,6 +203,9 @@ READING = [
     "assert X == [0]",
     "Y = (X[0], 1)",
     "@T.macro\ndef g(A):\n    T.fill(A, X[0])",
+    "max((), default=1)\nY = sum(X, 1)",
+    "from foo import Z as Y\nY.append(1)",
+    "def f(l):\n    return sum(l)\nf(X)",
 ]
 CHANGING = [
     "def get():\n    return X\nget().append(1)",
@@ -231,6 +234,18 @@ CHANGING = [
     "(X, 1)[0].append(1)",
     "del X[0]",
     "import functools\nfunctools.partial(list.append, X)(1)",
+    "max((), default=X).append(1)",
+    "sum((), X).append(1)",
+    "sum((), start=X).append(1)",
+    "def f(l):\n    locals()['l'].append(1)\nf(X)",
+    "def f(l):\n    vars()['l'].append(1)\nf(X)",
+    "class C:\n    def filter(self, l):\n        pass\nfor y in filter(None, (X, X)):\n    y.append(1)",
+    "class C:\n    def f(self, l):\n        pass\nfrom foo import *\nf(0, X)",
+    "def outer():\n    def f(l):\n        pass\nf(X)",
+    "from __main__ import X as Y\nY.append(1)",
+    "from t import X as Y\nY.append(1)",
+    "from .t import X as Y\nY.append(1)",
+    "from . import t\nt.X.append(1)",
 ]
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from fencepost.frontends.rebinding import bindings
+from fencepost.frontends.rebinding import NAMESPACES, bindings, imports_all
 
 READERS = frozenset(
     {
@@ -36,6 +36,8 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
     functions = {
         n.name: n for n in ast.walk(module) if isinstance(n, ast.FunctionDef) and bound[n.name] == 1 and is_plain(n)
     }
+    if imports_all(module):
+        functions = {}
     parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
     around = _Around(parents, functions, frozenset(language), READERS - bound.keys())
     found: dict[str, float] = {}
@@ -50,6 +52,8 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
                     found[name] = min(_through(steps, depth), found.get(name, _NOTHING))
             case ast.AugAssign(ast.Name(name)):
                 found[name] = 0
+    if any(map(_is_namespace, ast.walk(module))):
+        found = dict.fromkeys((*bound, *found), 0)
     work = list(found)
     while work:
         parameter = work.pop()
@@ -59,6 +63,13 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
                 found[name] = depth
                 work.append(name)
     return found
+
+
+def _is_namespace(node: ast.AST) -> bool:
+    """Whether a call gives all names that are known where it stands, with what they name."""
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in NAMESPACES and not node.args
+    )
 
 
 def is_plain(function: ast.FunctionDef) -> bool:
@@ -136,16 +147,32 @@ class _Around:
             case _:
                 return 0
 
+    def _is_function(self, call: ast.Call, name: str) -> bool:
+        """Whether a call is one of the function of the text with that name; a method has no name outside of its class."""
+        function = self.functions.get(name)
+        if function is None:
+            return False
+        home, around = self.parents[function], self.parents.get(call)
+        while not isinstance(home, (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            home = self.parents[home]
+        while around is not None and around is not home:
+            around = self.parents.get(around)
+        return around is home and not isinstance(home, ast.ClassDef)
+
     def _argument(self, call: ast.Call, node: ast.expr, word: str | None) -> float | str:
         """How deep an argument of a call may change, or the parameter that it is."""
         match call.func:
             case ast.Attribute(ast.Name(module)) if module in self.language:
                 return _NOTHING
-            case ast.Name("min" | "max") if len(call.args) > 1:
+            case ast.Name("min" | "max") if len(call.args) > 1 or word == "default":
                 return 0  # gives one of them
+            case ast.Name("sum") if word == "start" or node in call.args[1:]:
+                return 0  # the sum of nothing
             case ast.Name(name) if name in self.readers:
                 return 1
-            case ast.Name(name) if name in self.functions and not any(isinstance(a, ast.Starred) for a in call.args):
+            case ast.Name(name) if self._is_function(call, name) and not any(
+                isinstance(a, ast.Starred) for a in call.args
+            ):
                 arguments = self.functions[name].args
                 positions = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
                 if word is None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-_NAMESPACES = frozenset({"globals", "locals", "vars"})
+NAMESPACES = frozenset({"globals", "locals", "vars"})
+"""Functions that give all names of a scope, if they get no argument."""
+
 _ANYTHING = frozenset({"exec", "eval", "builtins", "__builtins__"})
 _FRAMES = frozenset({"__globals__", "f_globals", "f_locals", "f_builtins", "_getframe", "currentframe"})
 _PATCHING = frozenset({"setattr", "delattr", "patch"})
+_FRAMEWORKS = frozenset({"tilelang", "tvm", "torch", "triton", "typing", "functools"})
 _LOOKING = frozenset({"len", "sorted", "list", "tuple", "set", "print", "str", "repr"})
 
 
@@ -110,7 +113,7 @@ def _word(node: ast.AST, inside: bool, module: str) -> str | None:
     match node:
         case ast.Name(id=name, ctx=ast.Load()) if name in _ANYTHING:
             return name
-        case ast.Name(id=name, ctx=ast.Load()) if name in _NAMESPACES:
+        case ast.Name(id=name, ctx=ast.Load()) if name in NAMESPACES:
             return None if inside and name != "globals" else f"{name}()"  # a function has a copy of its own
         case ast.Attribute(attr="modules"):
             return "sys.modules"
@@ -127,14 +130,28 @@ def _word(node: ast.AST, inside: bool, module: str) -> str | None:
         case ast.Import(names=names):
             return next((f"import {a.name}" for a in names if _is_own(a.name, module)), None)
         case ast.ImportFrom(module="sys" | "inspect" | "builtins" as origin, names=names):
-            words = {"modules", "stack", *_FRAMES, *_ANYTHING, *_NAMESPACES}
+            words = {"modules", "stack", *_FRAMES, *_ANYTHING, *NAMESPACES}
             return next((f"{origin}.{a.name}" for a in names if a.name in words), None)
+        case ast.ImportFrom(module=origin, names=names) if not _is_foreign(origin, node.level):
+            own = any(_is_own(name, module) for name in (origin or "", *(a.name for a in names)))
+            return f"an import from {origin or '.'}" if own else None
     return None
 
 
 def _may_be_own(name: ast.expr | None, module: str) -> bool:
     """Whether the name of a module may be that of the text itself."""
     return not (isinstance(name, ast.Constant) and isinstance(name.value, str)) or _is_own(name.value, module)
+
+
+def _is_foreign(origin: str | None, level: int) -> bool:
+    """Whether an import is from a framework, which holds no program that is read here."""
+    return not level and (origin or "").partition(".")[0] in _FRAMEWORKS
+
+
+def imports_all(tree: ast.AST) -> bool:
+    """Whether the text takes all names of a module that is not of the language."""
+    stars = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and any(a.name == "*" for a in n.names))
+    return any((n.module or "").partition(".")[0] not in ("tilelang", "tvm") for n in stars)
 
 
 def _is_own(name: str, module: str) -> bool:

@@ -10,6 +10,7 @@ from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.operations import MEMORIES, TENSOR_TYPES
 from fencepost.frontends.tilelang.state import State
 from fencepost.frontends.tilelang.values import (
+    UNTOLD,
     Either,
     Let,
     Memory,
@@ -218,6 +219,9 @@ class Definitions(State):
         if bind and not isinstance(found, Number):
             found = self.evaluator.as_number(value, found)
             found = replace(found, static=False)
+        if isinstance(found, Number) and UNTOLD in found.loads:  # an object that leads to tensors is no scalar
+            self.scope[name] = found
+            return []
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
             let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr

@@ -17,7 +17,7 @@ from fencepost.frontends.tilelang.implied import implied, is_copy, is_partly_cop
 from fencepost.frontends.tilelang.layout import layout
 from fencepost.frontends.tilelang.merge import simplified
 from fencepost.frontends.tilelang.names import Names
-from fencepost.frontends.tilelang.values import Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Tensor, deep
+from fencepost.frontends.tilelang.values import UNTOLD, Branch, Gap, Let, Loop, Node, Op, Pipe, Region, Tensor, deep
 from fencepost.rewrite import rebuild
 
 _PIPE: ir.Pipe = "S"
@@ -118,7 +118,7 @@ class _Emitter:
         everything = list(_all(nodes))
         for node in everything:
             for region, is_write in _regions(node):
-                if region.tensor.memory == "value":
+                if region.tensor.memory in ("value", "untold"):
                     continue
                 use = self.uses.setdefault(region.tensor.name, _Use(region.tensor))
                 use.regions.append(region)
@@ -165,6 +165,16 @@ class _Emitter:
 
     def statements(self, node: Node, top: bool) -> list[ir.Stmt]:
         """The statements of a node; `top`: at the top level of a pipelined loop, where each node is one statement."""
+        if not (isinstance(node, Let) and node.name in self.origins) and self._is_untold(node):
+            lost = ir.Unsupported("a buffer that is reached through an object of Python", span=node.span)
+            return [lost, *self._told(node, top)] if isinstance(node, (Branch, Loop, Pipe)) else [lost]
+        return self._told(node, top)
+
+    def _is_untold(self, node: Node) -> bool:
+        """Whether a node itself may touch tensors of which the text does not tell which they are."""
+        return UNTOLD in self._resolved(region for region, _ in _regions(node))
+
+    def _told(self, node: Node, top: bool) -> list[ir.Stmt]:
         match node:
             case Op():
                 return self._operation(node)
@@ -247,7 +257,7 @@ class _Emitter:
             if shape is not None:
                 place = somewhere if written or region.tensor.name in self.parted else None
                 found += shape.accesses(region, span, place)
-            elif region.tensor.name in self.kept or region.tensor.memory not in ("barrier", "value"):
+            elif region.tensor.name in self.kept or region.tensor.memory not in ("barrier", "value", "untold"):
                 found.append(ir.Access(region.tensor.name, span=span))
         return tuple(dict.fromkeys(found))
 

@@ -13,6 +13,7 @@ from fencepost.frontends.tilelang.names import Names, site
 from fencepost.frontends.tilelang.operations import SETTLED
 from fencepost.frontends.tilelang.regions import dimension, index_dim
 from fencepost.frontends.tilelang.values import (
+    UNTOLD,
     Dim,
     Either,
     Full,
@@ -32,6 +33,8 @@ from fencepost.frontends.tilelang.values import (
 )
 
 _MAX_SIZE = 400
+SCALARS = frozenset({"len", "int", "float", "bool", "abs", "str", "repr", "isinstance", "hasattr", "print", "range"})
+"""Functions of Python that give no tensor and nothing that holds one."""
 
 _BINARY: dict[type[ast.operator], Literal["+", "-", "*", "//", "%"]] = {
     ast.Add: "+",
@@ -56,8 +59,9 @@ class Evaluator:
 
     `language` are the names of the TileLang language module.  `names` gives symbols to what is not known.  `variables`
     are the loop variables in scope, on which an unknown value may depend.  `escapes` says how deep the things of some
-    names may change: such lists have no known items.  `loaded` counts the values that were read from somewhere: each is
-    another one, even if it is read from the same place.
+    names may change: such lists have no known items.
+    `given` are the names of what may have been given a tensor to keep.  `loaded` counts the values that were read from
+    somewhere: each is another one, even if it is read from the same place.
 
     `rebound` are the names that the text binds anywhere, so that they are no functions of Python; None: any may be.
     `frame` is the call whose names are in scope, None while the text around the kernel is read; then the names that are
@@ -69,6 +73,7 @@ class Evaluator:
     names: Names = field(default_factory=Names)
     variables: tuple[str, ...] = ()
     escapes: Mapping[str, float] = field(default_factory=dict)
+    given: frozenset[str] = frozenset()
     rebound: Collection[str] | None = ()
     frame: int | None = None
     loose: bool = False
@@ -177,9 +182,13 @@ class Evaluator:
             case None | Unread():
                 return Number(self._fresh(node, True), True)
             case _ if _changeable(found, self.escapes.get(name, math.inf)):
-                return Number(self._fresh(node, False), False)
+                return self._untold(touched(found))
             case _:
                 return found
+
+    def _untold(self, loads: Iterable[Region] = ()) -> Number:
+        """What may be or hold tensors of which the text does not tell more, besides those that `loads` tell."""
+        return Number(self._somewhere(), False, tuple(dict.fromkeys((*loads, UNTOLD))))
 
     def builtin(self, node: ast.expr) -> str | None:
         """The name of a function of Python, None for anything else."""
@@ -213,10 +222,9 @@ class Evaluator:
                 return self._object("a list", self._unknown(node, parts))
         return Several(tuple(items), isinstance(node, ast.List))
 
-    @staticmethod
-    def _object(text: str, made: Number) -> Value:
+    def _object(self, text: str, made: Number) -> Value:
         """An object of Python, made of values that are known as far as `made` tells; it is no value of the program."""
-        return made if made.loads else Opaque(text, None if made.static else made)
+        return self._untold(made.loads) if made.loads else Opaque(text, None if made.static else made)
 
     def _not(self, node: ast.expr, operand: ast.expr) -> Value:
         value = self.truth(operand)
@@ -374,7 +382,16 @@ class Evaluator:
                 place = self.value(index)
                 return Either(parts, (*loads, *touched(place)), (*names, *mentioned((place,))))
             case _:
-                return self._unknown(node, [base, index])
+                return self._reached(base, self._unknown(node, [base, index]), owner)
+
+    def _reached(self, base: ast.expr, found: Number, owner: Value) -> Number:
+        """What is found in an object of Python: it may be or hold a tensor, if the object was given one."""
+        root = base
+        while isinstance(root, (ast.Subscript, ast.Attribute, ast.Call)):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        given = isinstance(root, ast.Name) and root.id in self.given and not isinstance(owner, (Plain, Region))
+        holds = isinstance(owner, Number) and bool(owner.loads)
+        return self._untold(found.loads) if given or holds else found
 
     def region(self, tensor: Tensor, index: ast.expr) -> Region:
         """`tensor[index]`: one entry per dimension."""
@@ -425,10 +442,10 @@ class Evaluator:
                 return owner
             case Tensor():
                 return Opaque(f"{owner.name}.{name}")
-            case Opaque(text, made):
+            case Opaque(text, made) if not (isinstance(base, ast.Name) and base.id in self.given):
                 return Opaque(f"{text}.{name}", made)
             case _:
-                return self._unknown(node, [base])
+                return self._reached(base, self._unknown(node, [base]), owner)
 
     def _call(self, node: ast.Call) -> Value:
         word = self.called(node.func)
@@ -444,6 +461,12 @@ class Evaluator:
                 case called:
                     arguments.append(called)
         settled = self.called(node.func) is None or word in SETTLED
+        match arguments:
+            case [ast.GeneratorExp() | ast.ListComp() as items] if self.builtin(node.func) in ("sum", "any", "all"):
+                return self._unknown(node, list(_children(items)))  # computed from the items at once
+        if word is None and self.builtin(node.func) not in SCALARS:
+            given = self._unknown(node, arguments)
+            return self._untold(given.loads) if self._is_handed(node, arguments, given) else given
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:
@@ -477,6 +500,29 @@ class Evaluator:
                 return self.number(node.args[0])
             case _:
                 return self._unknown(node, arguments, settled)
+
+    def _is_handed(self, node: ast.Call, arguments: list[ast.expr], found: Number) -> bool:
+        """Whether what a call of Python gives may be a tensor, or hold one."""
+        called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
+        if isinstance(called, Function):
+            passed = [*map(self.value, arguments), *self._free(called), *called.defaults.values()]
+            return any(map(holds, passed)) and not all(map(self._is_scalar, _returned(called.node)))
+        names = (n.id for n in ast.walk(node.func) if isinstance(n, ast.Name))
+        return UNTOLD in found.loads or any(holds(self.value(a)) for a in arguments) or not self.given.isdisjoint(names)
+
+    def _is_scalar(self, node: ast.expr | None) -> bool:
+        """Whether an expression of some function is computed, and so no tensor and no object that holds one."""
+        match node:
+            case None | ast.Constant() | ast.BinOp() | ast.UnaryOp() | ast.Compare():
+                return True
+            case ast.IfExp(_, one, other):
+                return self._is_scalar(one) and self._is_scalar(other)
+            case ast.Subscript(ast.Name(name), index) if not isinstance(index, ast.Slice):
+                return isinstance(self.scope.get(name), Tensor)
+            case ast.Call(func):
+                return self.called(func) in SETTLED
+            case _:
+                return False
 
     def _is_wide(self, node: ast.expr) -> bool:
         """Whether a type of data holds all integers that a program computes with."""
@@ -663,6 +709,26 @@ def _is_test(node: ast.expr) -> bool:
 
 def _is_list(value: Value) -> TypeGuard[Several]:
     return isinstance(value, Several)
+
+
+def holds(value: Value) -> bool:
+    """Whether a value is a tensor or may hold one."""
+    match value:
+        case Tensor():
+            return True
+        case Region(element=element):
+            return not element
+        case Several(items) | Either(items):
+            return any(map(holds, items))
+        case Number(loads=loads):
+            return UNTOLD in loads
+        case _:
+            return False
+
+
+def _returned(function: ast.FunctionDef) -> list[ast.expr | None]:
+    """What a function may give."""
+    return [n.value for s in function.body for n in ast.walk(s) if isinstance(n, ast.Return)]
 
 
 def touched(value: Value) -> list[Region]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.escapes import escapes
+from fencepost.frontends.escapes import READERS, escapes
 from fencepost.frontends.pypto_pro.source import Source
-from fencepost.frontends.rebinding import bindings, hidden_change
+from fencepost.frontends.rebinding import bindings, hidden_change, imports_all
 from fencepost.frontends.result import ReadResult
 from fencepost.frontends.tilelang.emit import kernel, pipes
 from fencepost.frontends.tilelang.expressions import Evaluator
@@ -56,6 +56,11 @@ class _Reader:
         imports = [n for n in ast.walk(module) if isinstance(n, (ast.Import, ast.ImportFrom))]
         imported, bound = Counter(bindings(imports)), Counter(bindings([module], everywhere=True))
         self.escapes = escapes(module, {name for name in self.language if bound[name] == imported[name]})
+        kernels = list(self._kernels())
+        outside = {id(f) for found in kernels for f in found.around}
+        modules = {name for name in imported if imported[name] == bound[name]}
+        inside = (s for s in ast.walk(module) if isinstance(s, ast.FunctionDef) and id(s) not in outside)
+        self.given = _given((n for s in inside for n in _own(s)), self.language | modules)
         self.rebound = _rebound(module)
 
     def result(self) -> ReadResult:
@@ -130,7 +135,8 @@ class _Reader:
 
     def _lowering(self) -> Lowering:
         """What lowers a kernel, with the names of the module in scope."""
-        lowering = Lowering(self.source, Evaluator({}, self.language, escapes=self.escapes, rebound=self.rebound))
+        evaluator = Evaluator({}, self.language, escapes=self.escapes, given=self.given, rebound=self.rebound)
+        lowering = Lowering(self.source, evaluator)
         hidden = hidden_change(self.module, PurePath(self.source.file).stem)
         lowering.evaluator.loose = hidden is not None
         enter_module(self.module, lowering)
@@ -167,14 +173,25 @@ def _language(module: ast.Module) -> frozenset[str]:
 
 def _rebound(module: ast.Module) -> frozenset[str] | None:
     """The names that the text binds, anywhere; None if that may be any, by an import from somewhere else."""
-    for node in ast.walk(module):
-        match node:
-            case ast.ImportFrom(origin, [ast.alias("*")]) if (origin or "").partition(".")[0] not in (
-                "tilelang",
-                "tvm",
-            ):
-                return None
+    if imports_all(module):
+        return None
     return frozenset(bindings([module], everywhere=True))
+
+
+def _given(nodes: Iterable[ast.AST], modules: frozenset[str]) -> frozenset[str]:
+    """The names of what may keep an argument of a call: methods keep it in their object, functions in another one."""
+    found: set[str] = set()
+    for node in nodes:
+        if not isinstance(node, ast.Call):
+            continue
+        arguments = [a for a in (*node.args, *(k.value for k in node.keywords)) if not isinstance(a, ast.Constant)]
+        match node.func:
+            case ast.Attribute(owner) if arguments:
+                roots = {n.id for n in ast.walk(owner) if isinstance(n, ast.Name)}
+                found |= roots - modules
+            case ast.Name(name) if len(arguments) > 1 and name not in READERS:
+                found |= {n.id for a in arguments for n in ast.walk(a) if isinstance(n, ast.Name)} - modules
+    return frozenset(found)
 
 
 def _own(function: ast.FunctionDef) -> Iterator[ast.AST]:

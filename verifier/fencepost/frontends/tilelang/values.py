@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 from fencepost import ir
 
-Memory: TypeAlias = Literal["global", "shared", "fragment", "barrier", "value"]
+Memory: TypeAlias = Literal["global", "shared", "fragment", "barrier", "value", "untold"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,10 @@ class Region:
     @property
     def whole(self) -> bool:
         return self.dims is None or all(isinstance(d, Full) for d in self.dims)
+
+
+UNTOLD = Region(Tensor("untold", "untold"))
+"""Some elements of some tensors, of which the text does not tell more: what an object of Python may lead to."""
 
 
 @dataclass(frozen=True, slots=True)
