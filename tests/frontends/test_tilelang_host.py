@@ -269,3 +269,36 @@ def test_a_list_that_may_be_changed(statement: str) -> None:
 )
 def test_a_list_in_a_tuple(statement: str, verdict: Verdict) -> None:
     assert _verdict(f"X = ([0], 1)\n{statement}\n{_if('len(X[0]) == 1')}") is verdict
+
+
+# ------------------------------------------------------------------------------------------------ objects
+
+INSIDE = {
+    "a list by another name": ("other = bufs", "other[0]"),
+    "a list that grows": ("bufs.append(row)", "bufs[1]"),
+    "a list that is made": ("bufs = [b for b in (row, two)]", "bufs[0]"),
+    "a dictionary": ("table = {'a': row}", "table['a']"),
+    "a dictionary in a list": ("tables = [{'a': row}]", "tables[0]['a']"),
+    "an object": ("box = Box(row)", "box.buffer"),
+    "an object of an object": ("box = Box(Box(row))", "box.inner.buffer"),
+}
+USED = "for i in T.Parallel(64):\n    two[1, i] = {}[i]\n    row[i] = A[k, i]\nT.copy(row, B[k, 0:64])"
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_buffers_inside_of_objects_may_be_any(name: str) -> None:
+    """With 2 versions of the row, an iteration reads what an older one left."""
+    made, used = INSIDE[name]
+    text = PROGRAM.format(module="", body=indent(USED.format(used), " " * 12), notes="stage=[0, 1], order=[0, 1]")
+    text = text.replace("        for k", f"        bufs = [row]\n        {made}\n        for k")
+    text = text.replace("T.copy(row, B[0, 0:64])\n", "T.copy(two[1, 0:64], last)\n")
+    (kernel,) = read(text, "t.py").kernels
+    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is Verdict.UNKNOWN
+
+
+def test_a_buffer_in_a_list_that_stays_is_known() -> None:
+    text = PROGRAM.format(
+        module="", body=indent(USED.format("bufs[0]"), " " * 12), notes="stage=[0, 1], order=[0, 1]"
+    ).replace("        for k", "        bufs = [row]\n        for k")
+    (kernel,) = read(text.replace("T.copy(row, B[0, 0:64])\n", "T.copy(two[1, 0:64], last)\n"), "t.py").kernels
+    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is Verdict.REFUTED

@@ -148,7 +148,7 @@ class _Around:
                 return 0
 
     def _is_function(self, call: ast.Call, name: str) -> bool:
-        """Whether a call is one of the function of the text with that name; a method has no name outside of its class."""
+        """Whether a call is one of the function of the text with that name; a method has none outside of its class."""
         function = self.functions.get(name)
         if function is None:
             return False
