@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import fencepost
+from fencepost import ir
 from fencepost.cli import main
 from fencepost.commands import COMMANDS
 from fencepost.report import text
@@ -27,6 +28,11 @@ _SECONDS = re.compile(r"   [\d.]+ s$", re.MULTILINE)
 @pytest.fixture(autouse=True)
 def _at_the_top(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+
+
+def shown_in(page: str) -> list[str]:
+    """What stands in fences without a language on a page of the documentation."""
+    return re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / page).read_text("utf-8"), re.M | re.S)
 
 
 @cache
@@ -99,7 +105,7 @@ def test_the_readme_counts_the_refuted_examples() -> None:
 
 
 def test_the_pipeline_of_the_documentation(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / "pipelines.md").read_text("utf-8"), re.M | re.S)
+    blocks = shown_in("pipelines.md")
     loop = next(block for block in blocks if "pipelined(" in block)
     shown = next(block for block in blocks if block.startswith("prologue:"))
     loop = loop.replace("order = (0, 1, 2)", "order = (0, 1, 2), async_stages = (0)")
@@ -112,6 +118,18 @@ def test_the_pipeline_of_the_documentation(copy: Path, capsys: pytest.CaptureFix
 
 
 def test_the_kernel_of_the_page_on_pipelines_is_proved() -> None:
-    blocks = re.findall(r"^```\n(.*?)^```$", (ROOT / "docs" / "pipelines.md").read_text("utf-8"), re.M | re.S)
-    (kernel,) = (block for block in blocks if block.startswith("kernel "))
+    (kernel,) = (block for block in shown_in("pipelines.md") if block.startswith("kernel "))
     assert fencepost.check(kernel).proved
+
+
+@pytest.mark.parametrize("kernel", shown_in("kernel-ir.md"), ids=lambda text: text.split("(")[0].split()[-1])
+def test_the_kernels_of_the_reference_are_proved(kernel: str) -> None:
+    report = fencepost.check(kernel, timeout=120)
+    assert report.proved, report.text()
+
+
+def test_the_kernels_of_the_reference_show_every_form() -> None:
+    kernels = [fencepost.parse(text) for text in shown_in("kernel-ir.md")]
+    shown = {type(node) for kernel in kernels for node in ir.walk(kernel)}
+    forms = {form for form in vars(ir).values() if isinstance(form, type) and issubclass(form, ir.Node)}
+    assert forms - shown == {ir.Node, ir.Unsupported}, "nothing is proved of a kernel that can't be read"
