@@ -335,3 +335,9 @@ def test_a_run_far_out_contradicts_a_wrong_proof(monkeypatch: pytest.MonkeyPatch
     assert set(verdicts(kernel).values()) == {"n/a", "refuted", "unknown"}
     assert any(CONTRADICTED in check.evidence for check in kernel.checks)
     assert set(verdicts(check(FAR.format(bound=9999), prove=True)).values()) == {"n/a", "proved"}
+
+
+def test_what_could_not_be_read_may_be_of_any_kind() -> None:
+    kernel = check('kernel part():\n    section cube:\n        unsupported "a loop"\n', prove=True)
+    assert kernel.verdict is Verdict.UNKNOWN
+    assert set(verdicts(kernel).values()) == {"unknown"}

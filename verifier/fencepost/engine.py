@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fencepost import ir, prover
-from fencepost.applicability import applicable, relies_on
+from fencepost.applicability import SIX_POINTS, applicable, relies_on
 from fencepost.diagnose.blocks import shared_buffers
 from fencepost.evidence import evidence
 from fencepost.findings import Check, Finding, KernelReport, Row, Undecided, Verdict
@@ -79,6 +79,8 @@ def check_kernel(kernel: ir.Kernel, options: CheckOptions) -> KernelReport:
     rows = applicable(variant)
     if any(k.name == kernel.name for k in options.before):
         rows[Row.TRANSLATION] = True
+    if compiled.unsupported and not any(rows.values()):  # what could not be read may be of any kind
+        rows = dict.fromkeys(SIX_POINTS, True)
     for row in rows:
         if not rows[row]:
             decision.decide(row, Verdict.NOT_APPLICABLE, _NOTHING[row] if compiled.target.cores else _IN_ORDER)
