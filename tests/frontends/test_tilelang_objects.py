@@ -68,6 +68,7 @@ UNTOLD = {
     "an object given along": ("bufs = foo()\nbar(bufs, row)", "bufs.x[i]"),
     "a function that gives it": ("def f():\n    return row\nbufs = f()", "bufs[i]"),
 }
+POINTERS = ['T.access_ptr(row, "r")', "T.address_of(row[0])", "T.address_of(row)", 'row.access_ptr("r")']
 NUMBERS = {
     "a tuple": ("c = (1, 2)\nd = c", "d[0]"),
     "a dictionary": ("c = {'a': 1}", "c['a']"),
@@ -85,6 +86,18 @@ def test_what_the_text_tells_is_read(made: str, found: str) -> None:
 @pytest.mark.parametrize(("made", "found"), UNTOLD.values(), ids=UNTOLD)
 def test_what_the_text_does_not_tell_may_be_any_buffer(made: str, found: str) -> None:
     assert _verdict(made, found) in (Verdict.UNKNOWN, Verdict.REFUTED)
+
+
+@pytest.mark.parametrize("pointer", POINTERS)
+@pytest.mark.parametrize("named", [False, True])
+def test_a_pointer_is_used_where_it_is_handed_on(pointer: str, named: bool) -> None:
+    head, _, _ = PROGRAM.format(made=f"        p = {pointer}" if named else "", stage="[0, 1]", read="").partition(
+        "            for i in T.Parallel"
+    )
+    use = f'T.call_extern("handle", "use", {"p" if named else pointer}, T.access_ptr(tile2, "w"))'
+    text = f"{head}            {use}\n            T.copy(A[k, 0:64], row)\n        T.copy(tile2, last)\n"
+    (kernel,) = read(text, "t.py").kernels
+    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is not Verdict.PROVED
 
 
 @pytest.mark.parametrize(("made", "found"), NUMBERS.values(), ids=NUMBERS)

@@ -46,8 +46,11 @@ def test_random_loops(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [3358, 3482, 4085, 4179, 4469, 20055, 20133, 20635, 50517])
 def test_loops_in_which_many_schedules_fail_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one of them teaches rules out the others, so that the search ends; how soon varies with the solver."""
-    proposed = 0
+    """What one of them teaches rules out the others, so that the search ends, and after less than 150 proposals.
+
+    The solver does not always propose the same, so that is asked of the best of three searches.
+    """
+    proposed, least = 0, 1_000
 
     def propose(self: Question, *assumed: str, changes: int | None = None) -> Proposal | None:
         nonlocal proposed
@@ -55,9 +58,12 @@ def test_loops_in_which_many_schedules_fail_alike(seed: int, monkeypatch: pytest
         return PROPOSE(self, *assumed, changes=changes)
 
     monkeypatch.setattr(Question, "propose", propose)
-    result = examine(seed)
-    assert result is not None and not result.problem and isinstance(result.found, Suggestion)
-    assert proposed < 600
+    for _ in range(3):
+        proposed = 0
+        result = examine(seed)
+        assert result is not None and not result.problem and isinstance(result.found, Suggestion)
+        least = min(least, proposed)
+    assert least < 150
 
 
 def test_no_pipeline_is_right() -> None:

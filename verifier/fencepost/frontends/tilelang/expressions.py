@@ -33,6 +33,7 @@ from fencepost.frontends.tilelang.values import (
 )
 
 _MAX_SIZE = 400
+_POINTERS = frozenset({"access_ptr", "address_of", "tvm_access_ptr"})
 SCALARS = frozenset({"len", "int", "float", "bool", "abs", "str", "repr", "isinstance", "hasattr", "print", "range"})
 """Functions of Python that give no tensor and nothing that holds one."""
 
@@ -467,6 +468,8 @@ class Evaluator:
         if word is None and self.builtin(node.func) not in SCALARS:
             given = self._unknown(node, arguments)
             return self._untold(given.loads) if self._is_handed(node, arguments, given) else given
+        if word in _POINTERS:  # what it leads to is used where the pointer is
+            return self._untold(self._unknown(node, arguments).loads)
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:
