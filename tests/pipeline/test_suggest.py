@@ -44,13 +44,13 @@ def test_random_loops(seed: int) -> None:
     assert result is None or (not result.problem and isinstance(result.found, Suggestion))
 
 
-@pytest.mark.parametrize("seed", [3358, 3482, 4085, 4179, 4469, 20055, 20133, 20635, 50517])
+@pytest.mark.parametrize("seed", [3358, 3482, 4085, 4179, 4469, 20055, 20133, 20635, 21287, 21460, 50517])
 def test_loops_in_which_many_schedules_fail_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one of them teaches rules out the others, so that the search ends, and after less than 150 proposals.
+    """What one of them teaches rules out the others, so that the search ends, and after less than 100 proposals.
 
-    The solver does not always propose the same, so that is asked of the best of three searches.
+    The solver proposes the same each time, whatever it was asked before.
     """
-    proposed, least = 0, 1_000
+    proposed = 0
 
     def propose(self: Question, *assumed: str, changes: int | None = None) -> Proposal | None:
         nonlocal proposed
@@ -58,12 +58,13 @@ def test_loops_in_which_many_schedules_fail_alike(seed: int, monkeypatch: pytest
         return PROPOSE(self, *assumed, changes=changes)
 
     monkeypatch.setattr(Question, "propose", propose)
-    for _ in range(3):
+    counts = []
+    for _ in range(2):
         proposed = 0
         result = examine(seed)
         assert result is not None and not result.problem and isinstance(result.found, Suggestion)
-        least = min(least, proposed)
-    assert least < 150
+        counts.append(proposed)
+    assert counts[0] == counts[1] < 100
 
 
 def test_no_pipeline_is_right() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
@@ -12,7 +12,7 @@ from fencepost.pipeline.setting import ITERATION, Setting
 from fencepost.pipeline.smt import Writer, number, quoted
 from fencepost.pipeline.surroundings import Surroundings
 from fencepost.pipeline.trips import Trips, Unclear
-from fencepost.prove.solver import Verdict, check
+from fencepost.prove.solver import Session
 
 _MAX_STEPS = 12
 """Attempts to make the parameters of a witness smaller."""
@@ -186,34 +186,34 @@ class _Query:
     names: tuple[str, ...]
     count: ir.Expr
     conditions: tuple[tuple[ir.Expr, bool], ...]
-    _cache: dict[str, Verdict] = field(default_factory=dict)
 
     def least(self, at_least: int, residue: int, modulus: int) -> int | None:
         writer, base = self._base()
         trips = quoted(_TRIPS)
         base.append(f"(assert (>= {trips} {number(at_least)}))")
         base.append(f"(assert (= (mod {trips} {modulus}) {residue}))")
-        found = self._ask(writer, base)
+        session = self._session(writer, base)
         result = None
-        while found is not None:
-            result = found.model[_TRIPS]
-            found = self._ask(writer, [*base, f"(assert (< {trips} {number(result)}))"])
+        while (found := _model(session)) is not None:
+            result = found[_TRIPS]
+            session.add(f"(assert (< {trips} {number(result)}))")
         return result
 
     def setting(self, trips: int) -> Setting | None:
         writer, base = self._base()
         base.append(f"(assert (= {quoted(_TRIPS)} {number(trips)}))")
-        found = best = self._ask(writer, base)
+        session = self._session(writer, base)
+        values = _model(session)
+        if values is None:
+            return None
         size = " ".join(f"(abs {quoted(n)})" for n in writer.names if not n.startswith("#")) or "0"
         for _ in range(_MAX_STEPS):
-            if found is None:
+            total = sum(abs(values.get(n, 0)) for n in writer.names if not n.startswith("#"))
+            session.add(f"(assert (< (+ 0 {size}) {number(total)}))")
+            smaller = _model(session)
+            if smaller is None:
                 break
-            best = found
-            total = sum(abs(found.model.get(n, 0)) for n in writer.names if not n.startswith("#"))
-            found = self._ask(writer, [*base, f"(assert (< (+ 0 {size}) {number(total)}))"])
-        if best is None:
-            return None
-        values = best.model
+            values = smaller
         names = {n: values.get(n, 0) for n in self.names if n in writer.names or n not in ir.BUILTINS}
         setting = Setting({n: v for n, v in names.items() if not n.startswith("#")})
         points: dict[Point, int] = {}
@@ -236,11 +236,15 @@ class _Query:
             lines.append("(assert (<= 0 |block|))")
         return writer, lines
 
-    def _ask(self, writer: Writer, lines: list[str]) -> Verdict | None:
-        text = "\n".join((writer.declarations(), *lines))
-        found = self._cache.get(text)
-        if found is None:
-            found = self._cache[text] = check(text)
-        if found.answer == "unknown":
-            raise Unclear(f"which trip counts are possible was not decided: {found.reason}")
-        return found if found.answer == "sat" else None
+    def _session(self, writer: Writer, lines: list[str]) -> Session:
+        session = Session()
+        session.add("\n".join((writer.declarations(), *lines)))
+        return session
+
+
+def _model(session: Session) -> dict[str, int] | None:
+    """Values of all names for which what was asked so far holds, if there are any."""
+    found = session.check()
+    if found.answer == "unknown":
+        raise Unclear(f"which trip counts are possible was not decided: {found.reason}")
+    return found.model if found.answer == "sat" else None

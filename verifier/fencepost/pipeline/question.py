@@ -6,7 +6,7 @@ what failed proposals teach is added, each lesson as a condition that every righ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fencepost.pipeline.model import Access, Loop
@@ -64,7 +64,7 @@ class Question:
         known = [o for o in orders if o is not None]
         self.low, self.high = min(0, *known, 0), max(len(scheduled) - 1, *known, 0)
         self.versioned = [b.name for b in loop.buffers if b.local and b.name in loop.written]
-        self.session = Session()
+        self.session = Session(boolean=True)
         self._said: set[str] = set()
         self._limits: set[int] = set()  # numbers of changes that the session has a condition for
         names = [f(n) for n in scheduled for f in (self.stage, self.order)]
@@ -274,22 +274,52 @@ class Question:
         """The fact, demanded only where the compiler takes the loop apart."""
         return either(["whole", fact])
 
-    def awaited(self, buffer: str, b: Before, trips: int) -> str:
-        """A write of a cell is not asynchronous, or a read comes `b`efore it, or some statement between them waits."""
+    def awaited(self, buffer: str, b: Before, iteration: int, trips: int) -> str:
+        """A write of a cell is not asynchronous, or a read comes `b`efore it, or some statement between them waits.
+
+        The read is that of the given iteration.
+        """
         r, w = b.first, b.second
         parts = [negated(self.is_async(w)), self.before(b), self.waits(r)]
         if (same := self.same_version(buffer, b.distance)) != ANYWAY:
             parts.append(negated(same))
         if trips < self.last:
             parts += [f"(< 0 {self.stage(n)} {self.last})" for n in sorted({r, w})]
+        if ANYWAY in parts:
+            return ANYWAY
         if r == w:
             return self.taken_apart(either([*parts, "waits"]))
-        parts.append(f"(and waits (not (= {self.stage(r)} (+ {self.stage(w)} {number(b.distance)}))))")
-        for x in self.scheduled:
-            if x not in (r, w):
-                between = f"(< {self.order(w)} {self.order(x)} {self.order(r)})"
-                parts.append(both([self.waits(x), between]))
+        others = [x for x in self.scheduled if x not in (r, w)]
+        waiting = {x: [self.waits(x)] for x in others}
+        if trips >= self.last:  # in the step of the read, and thus in the prologue
+            for x in others:
+                waiting[x].append(f"(<= {self.stage(x)} (+ {self.stage(r)} {number(iteration)}))")
+        at_once, next_ = (f"(= {self.stage(r)} (+ {self.stage(w)} {number(b.distance + d)}))" for d in (0, 1))
+        between = [both(["waits", negated(at_once), negated(next_)])]  # a whole step, at least, is between them
+        for x in others:
+            after, until = (f"(< {self.order(p)} {self.order(q)})" for p, q in ((w, x), (x, r)))
+            between.append(both([*waiting[x], either([both([after, until]), both([next_, either([after, until])])])]))
+        parts.append(both([either(between), *self._covered(b, waiting, trips)]))
         return self.taken_apart(either(parts))
+
+    def _covered(self, b: Before, waiting: Mapping[int, list[str]], trips: int) -> Iterator[str]:
+        """What is waited for may be that write, and not just earlier ones, if no other statement is asynchronous.
+
+        A wait before a statement is for what its own iteration reads.  It takes place in the step of that statement,
+        at the first of those that wait there.
+        """
+        r = b.first
+        if trips < self.last or self.loop.start is None or self.loop.start < 0:
+            return
+        earlier, at_once = (
+            either(
+                both([*there, f"({op} (+ {self.stage(x)} {number(b.distance)}) {self.stage(r)})"])
+                for x, there in waiting.items()
+            )
+            for op in "<="
+        )
+        first = either(both([*there, f"(< {self.order(x)} {self.order(r)})"]) for x, there in waiting.items())
+        yield either([*(self.is_async(x) for x in (r, *waiting)), earlier, both([at_once, first])])
 
     def same_version(self, buffer: str, distance: int) -> str:
         """The condition that iterations `distance` apart use the same version of a buffer."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd, lcm
 from typing import Literal, TypeAlias
 
 from fencepost.ir import Expr, Name, walk
-from fencepost.pipeline.setting import ITERATION, Setting
+from fencepost.pipeline.setting import ITERATION, Evaluation, Setting, compiled
 
 MAX_PERIOD = 1 << 12
 
@@ -144,14 +145,18 @@ class Compared:
         return Shape(1, 0 if self.from_end else settled, settled if self.from_end else 0)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Opaque:
     """A condition that is no comparison of sequences; it is true where the value of `expr` is not 0."""
 
     expr: Expr
 
+    @cached_property
+    def _value(self) -> Evaluation:
+        return compiled(self.expr)
+
     def holds(self, i: int, trips: int, setting: Setting) -> bool:
-        return setting.value(self.expr, i) != 0
+        return self._value(setting, i) != 0
 
     def shape(self) -> Shape:
         return Shape(regular=False)

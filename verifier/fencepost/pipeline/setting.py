@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable
@@ -21,73 +23,87 @@ class Setting:
 
     def value(self, expr: ir.Expr, iteration: int) -> int:
         """The value of `expr` in one iteration; a name without a value counts as a function of no arguments."""
-        return _value(expr, self, iteration)
+        return compiled(expr)(self, iteration)
 
 
-def _value(expr: ir.Expr, setting: Setting, iteration: int) -> int:
-    def of(e: ir.Expr) -> int:
-        return _value(e, setting, iteration)
+Evaluation: TypeAlias = Callable[[Setting, int], int]
+"""Computes a value in a run and an iteration."""
 
+
+def compiled(expr: ir.Expr) -> Evaluation:
+    """What computes the value of an expression in a run and an iteration, as often as it is asked."""
     match expr:
         case ir.Int(value):
-            return value
+            return lambda setting, iteration: value
+        case ir.Name(name) if name == ITERATION:
+            return lambda setting, iteration: iteration
         case ir.Name(name):
-            if name == ITERATION:
-                return iteration
-            found = setting.names.get(name)
-            return setting.functions(name, ()) if found is None else found
+            return lambda setting, iteration: _named(setting, name)
         case ir.Item(name, index):
-            return setting.functions(name, (of(index),))
+            return _call(name, (index,))
         case ir.Field(ring, index, field_):
-            return setting.functions(f"{ring}.{field_}", (of(index),))
-        case ir.Unary("-", operand):
-            return -of(operand)
-        case ir.Unary(_, operand):
-            return int(not of(operand))
+            return _call(f"{ring}.{field_}", (index,))
+        case ir.Unary(op, operand):
+            inner = compiled(operand)
+            if op == "-":
+                return lambda setting, iteration: -inner(setting, iteration)
+            return lambda setting, iteration: int(not inner(setting, iteration))
         case ir.Binary(op, left, right):
-            return _arithmetic(op, of(left), of(right))
+            return _binary(_ARITHMETIC[op], compiled(left), compiled(right))
         case ir.Compare(first, rest):
-            values = [of(first), *(of(operand) for _, operand in rest)]
-            return int(all(_compare(op, a, b) for (op, _), a, b in zip(rest, values, values[1:], strict=False)))
-        case ir.Logic("and", operands):
-            return int(all(of(o) for o in operands))
-        case ir.Logic(_, operands):
-            return int(any(of(o) for o in operands))
+            return _compare(compiled(first), [(_COMPARE[op], compiled(operand)) for op, operand in rest])
+        case ir.Logic(op, operands):
+            parts, combine = [compiled(o) for o in operands], all if op == "and" else any
+            return lambda setting, iteration: int(combine(part(setting, iteration) for part in parts))
         case ir.Choose(condition, then, other):
-            return of(then) if of(condition) else of(other)
-        case ir.Call("min", arguments):
-            return min(of(a) for a in arguments)
-        case ir.Call("max", arguments):
-            return max(of(a) for a in arguments)
+            test, yes, no = compiled(condition), compiled(then), compiled(other)
+            return lambda setting, iteration: (yes if test(setting, iteration) else no)(setting, iteration)
+        case ir.Call(("min" | "max") as name, arguments):
+            values, extreme = [compiled(a) for a in arguments], min if name == "min" else max
+            return lambda setting, iteration: extreme(value(setting, iteration) for value in values)
         case ir.Call(function, arguments):
-            return setting.functions(function, tuple(of(a) for a in arguments))
+            return _call(function, arguments)
 
 
-def _arithmetic(op: str, a: int, b: int) -> int:
-    match op:
-        case "+":
-            return a + b
-        case "-":
-            return a - b
-        case "*":
-            return a * b
-        case "//":
-            return a // b if b else 0
-        case _:
-            return a % b if b else 0
+def _named(setting: Setting, name: str) -> int:
+    found = setting.names.get(name)
+    return setting.functions(name, ()) if found is None else found
 
 
-def _compare(op: str, a: int, b: int) -> bool:
-    match op:
-        case "<":
-            return a < b
-        case "<=":
-            return a <= b
-        case ">":
-            return a > b
-        case ">=":
-            return a >= b
-        case "==":
-            return a == b
-        case _:
-            return a != b
+def _call(function: str, arguments: tuple[ir.Expr, ...]) -> Evaluation:
+    values = [compiled(a) for a in arguments]
+    return lambda setting, iteration: setting.functions(function, tuple(value(setting, iteration) for value in values))
+
+
+def _binary(function: Callable[[int, int], int], left: Evaluation, right: Evaluation) -> Evaluation:
+    return lambda setting, iteration: function(left(setting, iteration), right(setting, iteration))
+
+
+def _compare(first: Evaluation, rest: list[tuple[Callable[[int, int], bool], Evaluation]]) -> Evaluation:
+    def holds(setting: Setting, iteration: int) -> int:
+        left, result = first(setting, iteration), 1
+        for compare, operand in rest:
+            right = operand(setting, iteration)
+            result &= compare(left, right)
+            left = right
+        return result
+
+    return holds
+
+
+_ARITHMETIC: Mapping[str, Callable[[int, int], int]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "//": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else 0,
+}
+
+_COMPARE: Mapping[str, Callable[[int, int], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}

@@ -86,12 +86,15 @@ def check(text: str, deadline: float | None = None, rlimit: int = RLIMIT, seed: 
 class Session:
     """A question that grows: what is added stays, and each check may assume truth values for itself."""
 
-    def __init__(self, rlimit: int = RLIMIT) -> None:
+    def __init__(self, rlimit: int = RLIMIT, boolean: bool = False) -> None:
+        """`boolean`: the questions are small and mostly Boolean."""
         self._z3 = _z3()
-        self._solver = self._z3.SimpleSolver()
+        self._context = self._z3.Context()  # its own, so that what was asked elsewhere does not matter
+        self._solver = self._z3.SimpleSolver(ctx=self._context)
         self._solver.set("rlimit", rlimit)
-        self._solver.set("relevancy", 0)  # the questions are small and mostly Boolean
-        self._solver.set("arith.solver", 2)
+        if boolean:
+            self._solver.set("relevancy", 0)
+            self._solver.set("arith.solver", 2)
 
     def add(self, text: str) -> None:
         """Add declarations and assertions; raises ValueError as `check` does."""
@@ -110,7 +113,7 @@ class Session:
             if left <= 0:
                 return Verdict("unknown", reason="the time limit was reached")
             self._solver.set("timeout", max(1, int(left * 1000)))
-        answer = self._solver.check(*map(self._z3.Bool, assumed))
+        answer = self._solver.check(*(self._z3.Bool(name, self._context) for name in assumed))
         if answer == self._z3.unsat:
             return Verdict("unsat")
         if answer == self._z3.sat:
@@ -120,10 +123,11 @@ class Session:
 
 def _constants(text: str) -> dict[str, int]:
     """The integer constants of a model in SMT-LIB form; many times as quick as asking for one after the other."""
-    return {name: -int(minus) if minus else int(value) for name, value, minus in _CONSTANT.findall(text)}
+    found = _CONSTANT.findall(text)
+    return {name.strip("|"): -int(minus) if minus else int(value) for name, value, minus in found}
 
 
-_CONSTANT = re.compile(r"\(define-fun (\S+) \(\) Int\s+(?:(\d+)|\(- (\d+)\))\)")
+_CONSTANT = re.compile(r"\(define-fun (\|[^|]*\||\S+) \(\) Int\s+(?:(\d+)|\(- (\d+)\))\)")
 
 
 def _reason(text: str, deadline: float | None) -> str:
