@@ -200,7 +200,7 @@ def test_default_values_are_those_of_the_definition() -> None:
     [
         ("def depth():\n    if M:\n        return 4\n    return 2\nD = depth()", "D", "D"),
         ("A = [1, 2]\nB = A\nB[0] = 7", "A[0]", "A_0"),
-        ("A = [1, 2]\nB = A\nA += [3]", "B[0]", "B_0"),
+        ("A = [1, 2]\nB = A\nA += [3]", "B[0]", "A_0"),
         ("A = [1, 2]\nA[0] += 5", "A[0]", "A_0"),
         ("A = [[1, 2]]\nA[0][0] = 9", "A[0][0]", "A_0_0"),
         ("A = [1, 2]\ndel A[0]", "A[0]", "A_0"),
@@ -209,11 +209,11 @@ def test_default_values_are_those_of_the_definition() -> None:
         ("A = [3, 4]\ndef init():\n    A.reverse()\ninit()", "A[0]", "A_0"),
         ("A = [3, 4]\ndef init(h):\n    g = h\n    g.reverse()\nx = init(A)", "A[0]", "A_0"),
         ("A = [3, 4]\ndef init(h):\n    lambda: 0\n    h.reverse()\ninit(A)", "A[0]", "A_0"),
-        ("A = [3, 4]\nA.append(5)\nA = [6]", "A[0]", "6"),
+        ("A = [3, 4]\nA.append(5)\nA = [6]", "A[0]", "A_0"),
         ("R = 2\nmatch M:\n    case 1:\n        R = 3", "R", "R"),
         ("R = 2\ndef f():\n    global R\n    R = 3\nf()", "R", "R"),
         ("R = 1\nfor i in range(3):\n    R = R + 1\n    if M:\n        break", "R", "R"),
-        ("R = 1\nfor i in range(3):\n    with open('x'):\n        break\n    R = 4", "R", "1"),
+        ("R = 1\nfor i in range(3):\n    with open('x'):\n        break\n    R = 4", "R", "R"),
         ("R = 1\ntry:\n    import other\n    R = 2\nexcept ImportError:\n    pass", "R", "R"),
         ("R = 1\ntry:\n    R = 2\nexcept ImportError:\n    raise", "R", "2"),
         ("def twice(f):\n    return f\n@twice\ndef g():\n    return 3\nR = g()", "R", "R"),
@@ -228,9 +228,11 @@ def test_constants_of_the_module(before: str, uses: str, expected: str) -> None:
 
 def test_long_chains_and_shared_parts_of_host_code() -> None:
     chain = "\n".join(f"def f{i}():\n    f{i + 1}()" for i in range(1500))
-    assert vector("W(A[0])", f"A = [1]\n{chain}\nf0()") == ["wait_cross_core A_0 @ V"]
+    assert vector("W(A[0])", f"A = [1]\n{chain}\nf0()") == ["wait_cross_core 1 @ V"]
+    passed = "\n".join(f"def g{i}(x):\n    g{i + 1}(x)" for i in range(1500))
+    assert vector("W(A[0])", f"A = [1]\n{passed}\ng0(A)") == ["wait_cross_core A_0 @ V"]
     shared = "A = [1]\nx = [1]\n" + "x = [x, x]\n" * 60 + "x.append(A)\nB = A"
-    assert vector("W(B[0])", shared) == ["wait_cross_core 1 @ V"]
+    assert vector("W(B[0])", shared) == ["wait_cross_core A_0 @ V"]
 
 
 @pytest.mark.parametrize(

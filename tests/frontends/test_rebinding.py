@@ -109,10 +109,10 @@ IN_PLACE = {
     "a method of the type": ("X = {'a': 2}", "dict.update(X, a=40)", "X['a']"),
     "an operator": ("X = [2]", "import operator\noperator.setitem(X, 0, 40)", "X[0]"),
     "shuffled": ("X = [2, 40]", "import random\nrandom.shuffle(X)", "X[0]"),
-    "a decorator": ("X = [2]\ndef d(f):\n    X[0] = 40\n    return f", "@d\ndef h():\n    pass", "X[0]"),
-    "a decorator of a class": ("X = [2]\ndef d(f):\n    X[0] = 40\n    return f", "@d\nclass H:\n    pass", "X[0]"),
-    "a base": ("X = [2]\ndef d():\n    X[0] = 40\n    return object", "class H(d()):\n    pass", "X[0]"),
-    "an annotation": ("X = [2]\ndef d():\n    X[0] = 40", "q: d() = 3", "X[0]"),
+    "a decorator": ("X = [2]", "def d(f):\n    X[0] = 40\n    return f\n@d\ndef h():\n    pass", "X[0]"),
+    "a decorator of a class": ("X = [2]", "def d(f):\n    X[0] = 40\n    return f\n@d\nclass H:\n    pass", "X[0]"),
+    "a base": ("X = [2]", "def d():\n    X[0] = 40\n    return object\nclass H(d()):\n    pass", "X[0]"),
+    "an annotation": ("X = [2]", "def d():\n    X[0] = 40\nq: d() = 3", "X[0]"),
 }
 
 

@@ -21,7 +21,7 @@ READERS = frozenset(
 )  # fmt: skip
 """Functions of Python that change none of their arguments, and give at most their items."""
 
-_METHODS = frozenset({"index", "count", "copy"})
+_METHODS = frozenset({"index", "count", "copy", "get", "keys", "values", "items"})
 _NOTHING = math.inf
 
 
@@ -30,7 +30,7 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
 
     Args:
         module: the text.
-        language: names of modules whose functions change and keep none of their arguments.
+        language: names of modules whose functions change and keep none of their arguments, or of such functions.
     """
     bound = Counter(bindings([module], everywhere=True))
     functions = {
@@ -39,7 +39,8 @@ def escapes(module: ast.Module, language: Collection[str]) -> Mapping[str, float
     if imports_all(module):
         functions = {}
     parents = {child: node for node in ast.walk(module) for child in ast.iter_child_nodes(node)}
-    around = _Around(parents, functions, frozenset(language), READERS - bound.keys())
+    classes = {n.name: _constants(n) for n in ast.walk(module) if isinstance(n, ast.ClassDef) and bound[n.name] == 1}
+    around = _Around(parents, functions, classes, frozenset(language), READERS - bound.keys())
     found: dict[str, float] = {}
     given: dict[str, list[tuple[str, tuple[bool, ...]]]] = {}
     for node in ast.walk(module):
@@ -81,6 +82,13 @@ def is_plain(function: ast.FunctionDef) -> bool:
     )
 
 
+def _constants(node: ast.ClassDef) -> frozenset[str]:
+    """Names that a class assigns in its body, and that are not functions."""
+    names = Counter(bindings(node.body))
+    assigned = Counter(bindings(s for s in node.body if isinstance(s, (ast.Assign, ast.AnnAssign))))
+    return frozenset(n for n, count in assigned.items() if count == names[n])
+
+
 def _through(steps: tuple[bool, ...], depth: float) -> float:
     """How deep a thing may change of which something around it or in it, step by step, may change that deep."""
     for into in reversed(steps):
@@ -94,6 +102,7 @@ class _Around:
 
     parents: Mapping[ast.AST, ast.AST]
     functions: Mapping[str, ast.FunctionDef]
+    classes: Mapping[str, Collection[str]]
     language: Collection[str]
     readers: Collection[str]
 
@@ -107,6 +116,8 @@ class _Around:
             parent = self.parents[node]
             match parent:
                 case ast.Subscript(value, _, ast.Load()) if value is node:
+                    steps.append(True)
+                case ast.Attribute(ast.Name(name), member, ast.Load()) if member in self.classes.get(name, ()):
                     steps.append(True)
                 case ast.Tuple() | ast.List() | ast.Set() | ast.Dict():
                     steps.append(False)
@@ -144,6 +155,10 @@ class _Around:
                 return _NOTHING
             case ast.Subscript(_, index) if index is node:
                 return _NOTHING
+            case ast.arg(annotation=note) | ast.AnnAssign(annotation=note) | ast.FunctionDef(returns=note) if (
+                note is node
+            ):
+                return _NOTHING
             case _:
                 return 0
 
@@ -162,8 +177,10 @@ class _Around:
     def _argument(self, call: ast.Call, node: ast.expr, word: str | None) -> float | str:
         """How deep an argument of a call may change, or the parameter that it is."""
         match call.func:
-            case ast.Attribute(ast.Name(module)) if module in self.language:
+            case ast.Name() | ast.Attribute() as function if _root(function) in self.language:
                 return _NOTHING
+            case ast.Attribute(attr="parametrize"):
+                return 1  # of pytest
             case ast.Name("min" | "max") if len(call.args) > 1 or word == "default":
                 return 0  # gives one of them
             case ast.Name("sum") if word == "start" or node in call.args[1:]:
@@ -181,3 +198,10 @@ class _Around:
                 return word if word in (*positions, *(a.arg for a in arguments.kwonlyargs)) else 0
             case _:
                 return 0
+
+
+def _root(node: ast.expr) -> str | None:
+    """The name that a member, or a member of a member, is taken from."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else None

@@ -15,15 +15,6 @@ _FRAMEWORKS = frozenset({"tilelang", "tvm", "torch", "triton", "typing", "functo
 _LOOKING = frozenset({"len", "sorted", "list", "tuple", "set", "print", "str", "repr"})
 
 
-CHANGING = frozenset(
-    {"setattr", "delattr", "vars", "setitem", "delitem", "__setattr__", "__delattr__", "__setitem__", "__delitem__"}
-)
-"""Functions that change their first argument, or give what can."""
-
-CHANGERS = frozenset({"dict", "list", "set", "object", "type", "random", "heapq", "operator", "bisect"})
-"""Types and modules whose functions may change their first argument."""
-
-
 def bindings(nodes: Iterable[ast.AST], everywhere: bool = False) -> Iterator[str]:
     """The names that some statements bind, once for each place where they do.
 

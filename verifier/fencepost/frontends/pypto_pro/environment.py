@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from fencepost.frontends.pypto_pro.source import Source
-from fencepost.frontends.pypto_pro.values import Class, OneOf, Unknown, Unreadable, Value
+from fencepost.frontends.pypto_pro.values import Class, Fixed, OneOf, Unknown, Unreadable, Value
 
 
 @dataclass(eq=False, slots=True)
@@ -20,7 +21,7 @@ class Environment:
     function: ast.FunctionDef | None = None
     defaults: dict[int, Value] = field(default_factory=dict)  # of the functions defined here, by the expressions' ids
     shared: set[str] = field(default_factory=set)  # names that functions defined here assign
-    changed: dict[int, Value] = field(default_factory=dict)  # in the module's scope: what is changed in place, by id
+    escapes: Mapping[str, float] = field(default_factory=dict)  # of the module: how deep things of a name may change
     hidden: bool = False  # something that is not read may assign any name
 
     def find(self, name: str) -> Value:
@@ -33,12 +34,29 @@ class Environment:
         while scope is not None:
             if name in scope.names:
                 value = scope.names[name]
-                changed = self.outermost().changed
-                if changed and any(id(part) in changed for part in mutable_parts(value)):
-                    return Unknown(name, "it is changed in place", ("changed", id(value)))
+                if may_change(value, self.outermost().escapes.get(name, math.inf)):
+                    return scope.changing(name)
                 return value
             scope = scope.parent
         raise KeyError(name)
+
+    def member(self, owner: str, name: str) -> Value:
+        """The value of a name of this scope, which is that of a class `owner`, looked up from outside.
+
+        Raises:
+            KeyError: the class does not define it.
+        """
+        value = self.names[name]
+        escapes = self.outermost().escapes
+        around = escapes.get(owner, math.inf)
+        depth = min(around - 1, escapes.get(name, math.inf))
+        if around <= 0 or may_change(value, depth) or (isinstance(value, Class) and around < math.inf):
+            return self.changing(f"{owner}_{name}")
+        return value
+
+    def changing(self, name: str) -> Unknown:
+        """What stands for a value of this scope that may be changed in place."""
+        return Unknown(name, "it may be changed in place", Changing(self))
 
     def default(self, node: ast.expr) -> Value:
         """The default value of a parameter of a function defined here, as it was when the function was defined.
@@ -58,23 +76,22 @@ class Environment:
         return scope
 
 
-def mutable_parts(value: Value) -> Iterator[Value]:
-    """The lists, dictionaries and classes that a value consists of: what may be changed in place."""
-    stack = [value]
-    seen: set[int] = set()
-    while stack:
-        current = stack.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        match current:
-            case tuple():
-                yield current
-                stack.extend(current)
-            case dict():
-                yield current
-                stack.extend(current.values())
-            case OneOf(values=values):
-                stack.extend(values)
-            case Class():
-                yield current
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """The origin of what may be changed in place while the names of the scope are made, but not afterwards."""
+
+    scope: Environment
+
+
+def may_change(value: Value, depth: float) -> bool:
+    """Whether a value is or holds a list or dictionary, that deep inside it or deeper."""
+    match value:
+        case tuple():
+            changes = depth <= 0 and not isinstance(value, Fixed)
+            return changes or any(may_change(v, depth - 1) for v in value)
+        case dict():
+            return depth <= 0 or any(may_change(v, depth - 1) for v in value.values())
+        case OneOf(values=values):
+            return any(may_change(v, depth) for v in values)
+        case _:
+            return False

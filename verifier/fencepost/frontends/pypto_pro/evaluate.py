@@ -20,6 +20,7 @@ from fencepost.frontends.pypto_pro.values import (
     Class,
     Decorated,
     DType,
+    Fixed,
     Function,
     Member,
     Method,
@@ -85,7 +86,9 @@ class Evaluator(ABC):
                 if isinstance(value, Poison):
                     raise Unreadable(f"{node.id} could not be read: {value.reason}", node)
                 return respan(value, span)
-            case ast.Tuple(elts=elts) | ast.List(elts=elts):
+            case ast.Tuple(elts=elts):
+                return Fixed(self._elements(elts))
+            case ast.List(elts=elts):
                 return tuple(self._elements(elts))
             case ast.Dict():
                 return self._dict(node)
@@ -293,7 +296,7 @@ class Evaluator(ABC):
 
     def _class_member(self, owner: Class, name: str, node: ast.expr) -> Value:
         if name in owner.scope.names:
-            return owner.scope.names[name]
+            return owner.scope.member(owner.node.name, name)
         for stmt in owner.node.body:
             match stmt:
                 case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
@@ -349,7 +352,7 @@ class Evaluator(ABC):
         match target:
             case Function():
                 return self.call_function(target, node)
-            case Module(path=path) if path == "pl" or path.startswith(("pl.", "vf.")):
+            case Module() if target.is_language:
                 return self.call_language(target, node)
             case Module(path=path) if path.startswith("builtins."):
                 arguments = [self.known(a, node) for a in self._elements(node.args)]

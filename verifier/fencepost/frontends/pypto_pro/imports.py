@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from fencepost.frontends.pypto_pro.values import Module, Value
+from fencepost.frontends.pypto_pro.values import Module
 
 _CANONICAL = {
     "pypto_pro.language": "pl",
@@ -14,9 +14,9 @@ _CANONICAL = {
 }
 
 
-def imports(stmt: ast.Import | ast.ImportFrom) -> dict[str, Value]:
+def imports(stmt: ast.Import | ast.ImportFrom) -> dict[str, Module]:
     """The names that an import binds."""
-    found: dict[str, Value] = {}
+    found: dict[str, Module] = {}
     for alias in stmt.names:
         if isinstance(stmt, ast.ImportFrom):
             found[alias.asname or alias.name] = imported(stmt.module or "", alias.name)
@@ -26,7 +26,7 @@ def imports(stmt: ast.Import | ast.ImportFrom) -> dict[str, Value]:
     return found
 
 
-def imported(module: str, name: str) -> Value:
+def imported(module: str, name: str) -> Module:
     """What `from module import name` binds."""
     path = f"{module}.{name}"
     if path in _CANONICAL:

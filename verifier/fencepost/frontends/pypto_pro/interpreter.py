@@ -7,23 +7,23 @@ interpreter cannot know becomes `Unknown`.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from fencepost import ir
 from fencepost.frontends.pypto_pro import arithmetic
 from fencepost.frontends.pypto_pro.arguments import bind_arguments, defaults
-from fencepost.frontends.pypto_pro.changes import MAX_DEPTH, READING, Changes, root_name
 from fencepost.frontends.pypto_pro.choices import named, same, union, unpack
-from fencepost.frontends.pypto_pro.environment import Environment, mutable_parts
+from fencepost.frontends.pypto_pro.environment import Changing, Environment
 from fencepost.frontends.pypto_pro.evaluate import Evaluator, bound_names
 from fencepost.frontends.pypto_pro.imports import imports
+from fencepost.frontends.pypto_pro.library import BUILTINS
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.values import (
     Class,
     Decorated,
     Function,
-    Method,
     Module,
     OneOf,
     Scalar,
@@ -31,9 +31,10 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
-from fencepost.frontends.rebinding import assigned_inside
+from fencepost.frontends.rebinding import assigned_inside, bindings
 
 _MAX_STEPS = 50_000
+_MAX_DEPTH = 40  # calls inside each other that are followed
 
 
 class Leaving(Exception):
@@ -78,12 +79,6 @@ class ConstantInterpreter(Evaluator):
 
     def run(self, body: Iterable[ast.stmt], skip: Callable[[ast.stmt], bool] | None = None) -> None:
         """Execute a scope's statements; a statement that cannot be read makes the names it binds unknown."""
-        try:
-            self._block(body, skip)
-        except Leaving:
-            return
-
-    def _block(self, body: Iterable[ast.stmt], skip: Callable[[ast.stmt], bool] | None = None) -> None:
         for stmt in body:
             if skip is not None and skip(stmt):
                 continue
@@ -91,10 +86,21 @@ class ConstantInterpreter(Evaluator):
                 self.execute(stmt)
             except Unreadable as problem:
                 self.forget(stmt, problem.reason)
+            except Leaving:
+                return
+
+    def _block(self, body: Iterable[ast.stmt]) -> None:
+        """Execute a block inside a scope; what cannot be read may not be what leaves it."""
+        for stmt in body:
+            try:
+                self.execute(stmt)
+            except Unreadable as problem:
+                if _may_leave(stmt):
+                    raise
+                self.forget(stmt, problem.reason)
 
     def forget(self, stmt: ast.stmt, reason: str) -> None:
         """What a statement that is not executed may assign or change becomes unknown."""
-        self._disturb([stmt])
         self._share(stmt)
         for name in _bound(stmt):
             self.environment.names[name] = Unknown(name, reason)
@@ -127,11 +133,8 @@ class ConstantInterpreter(Evaluator):
                 self.environment.defaults |= {id(d): self.value(d) for d in defaults(stmt).values()}
                 self._share(stmt)
                 names[stmt.name] = Function(stmt, self.environment, tuple(self.value(d) for d in stmt.decorator_list))
-                self._decorated(stmt)
             case ast.ClassDef():
                 self._share(stmt)
-                self._decorated(stmt)
-                self._disturb([*stmt.bases, *stmt.keywords])
                 scope = Environment(self.environment.source, self.environment)
                 ConstantInterpreter(self.source, scope, self.budget).run(stmt.body)
                 names[stmt.name] = Class(stmt, scope)
@@ -144,14 +147,11 @@ class ConstantInterpreter(Evaluator):
                 for target in stmt.targets:
                     self.bind(target, value)
             case ast.AnnAssign(value=given):
-                self._disturb([stmt.annotation])
                 if given is not None:
                     self.bind(stmt.target, self.value(given))
-            case ast.AugAssign(target=ast.Subscript(value=owner) | ast.Attribute(value=owner)):
+            case ast.AugAssign(target=ast.Subscript() | ast.Attribute()):
                 self.value(stmt.value)
-                self._change(owner)
             case ast.AugAssign():
-                self._change(stmt.target)
                 old = self.value(_load(stmt.target))
                 self.bind(stmt.target, arithmetic.binary(stmt.op, old, self.value(stmt.value), stmt, ir.NOWHERE))
             case ast.If():
@@ -161,11 +161,7 @@ class ConstantInterpreter(Evaluator):
             case ast.While():
                 self._while(stmt)
             case ast.With():
-                for item in stmt.items:
-                    self.value(item.context_expr)
-                    if item.optional_vars is not None:
-                        self.bind(item.optional_vars, Unknown())
-                self._block(stmt.body)
+                self._with(stmt)
             case ast.Try():
                 self._try(stmt)
             case ast.Return():
@@ -176,20 +172,14 @@ class ConstantInterpreter(Evaluator):
                 raise _Continue
             case ast.Expr(value=ast.NamedExpr() as value):
                 self.value(value)
-            case ast.Expr():
-                self._disturb([stmt])
             case ast.Delete(targets=targets):
                 for target in targets:
-                    if isinstance(target, (ast.Subscript, ast.Attribute)):
-                        self._change(target.value)
-                    elif isinstance(target, ast.Name):
+                    if isinstance(target, ast.Name):
                         names[target.id] = Unknown(target.id, "it is deleted")
-                    else:
+                    elif not isinstance(target, (ast.Subscript, ast.Attribute)):
                         raise Unreadable("this statement is not supported", stmt)
-            case ast.Pass() | ast.Global() | ast.Nonlocal():
+            case ast.Pass() | ast.Global() | ast.Nonlocal() | ast.Expr() | ast.Assert() | ast.Raise():
                 pass
-            case ast.Assert() | ast.Raise():
-                self._disturb([stmt])
             case _:
                 raise Unreadable(f"this statement ({type(stmt).__name__.lower()}) is not supported", stmt)
 
@@ -207,8 +197,8 @@ class ConstantInterpreter(Evaluator):
                         self.bind(elt.value, Unknown())
                     else:
                         self.bind(elt, item)
-            case ast.Subscript(value=owner) | ast.Attribute(value=owner):
-                self._change(owner)
+            case ast.Subscript() | ast.Attribute():
+                pass
             case _:
                 raise Unreadable("this assignment is not supported", target)
 
@@ -240,28 +230,61 @@ class ConstantInterpreter(Evaluator):
         if leaves:
             raise Unreadable("it is not known whether the block is left here", stmt)
 
+    def _with(self, stmt: ast.With) -> None:
+        """What is around a block may end it anywhere and go on: `suppress`."""
+        before = dict(self.environment.names)
+        for item in stmt.items:
+            self.value(item.context_expr)
+            if item.optional_vars is not None:
+                self.bind(item.optional_vars, Unknown())
+        try:
+            self._block(stmt.body)
+        except Leaving:
+            raise Unreadable("it is not known whether the block is left here", stmt) from None
+        self._cut([*stmt.items[1:], *stmt.body], before)
+
     def _try(self, stmt: ast.Try) -> None:
         """A handler that goes on does so after any part of the body; what is imported is taken to be there."""
         before = dict(self.environment.names)
+        going = [h for h in stmt.handlers if not _raises(h)]
         try:
             self._block([*stmt.body, *stmt.orelse])
         except Leaving:
+            if going:
+                raise Unreadable("it is not known whether the block is left here", stmt) from None
             self._block(stmt.finalbody)
             raise
         after = dict(self.environment.names)
+        if going:
+            self._cut([*stmt.body, *stmt.orelse], before)
         for handler in stmt.handlers:
+            if handler not in going:  # something around may go on after it
+                self.environment.names |= {n: Unknown(n, "a handler assigns it") for n in bindings([handler])}
+                continue
             if isinstance(handler.body[-1], (ast.Return, ast.Continue, ast.Break)):
                 raise Unreadable("it is not known whether the block is left here", stmt)
-            if not isinstance(handler.body[-1], ast.Raise):
-                if handler.name is not None:
-                    self.environment.names[handler.name] = Unknown(handler.name, "it is an exception, if anything")
-                for name in after.keys() & {n for s in stmt.body for n in _bound(s)}:
-                    old = before.get(name, Unknown(name))
-                    if old is not after[name] and not same(old, after[name]):
-                        self.environment.names[name] = union(name, old, after[name])
-                self._either([], handler.body, stmt)
+            if handler.name is not None:
+                self.environment.names[handler.name] = Unknown(handler.name, "it is an exception, if anything")
+            self._either([], handler.body, stmt)
         self.environment.names |= {n: v for n, v in after.items() if isinstance(v, Module)}
         self._block(stmt.finalbody)
+
+    def _cut(self, code: list[ast.AST], before: dict[str, Value]) -> None:
+        """Some code may have ended anywhere: what it binds may have the value from before, or any in between."""
+        counts = Counter(bindings(code))
+        loops = [n for part in code for n in ast.walk(part) if isinstance(n, (ast.For, ast.AsyncFor, ast.While))]
+        several = {*bindings(loops), *(n for n, count in counts.items() if count > 1)}
+        names, outer = self.environment.names, self.environment.parent
+        for name in counts.keys() & names.keys():
+            new = names[name]
+            try:
+                old = before[name] if name in before or outer is None else outer.find(name)
+            except KeyError:  # it is this, or nothing
+                old = new if name not in BUILTINS else Unknown(name)
+            if name in several:
+                names[name] = Unknown(name, "it may have any of several values")
+            elif old is not new and not same(old, new):
+                names[name] = union(name, old, new)
 
     def _for(self, stmt: ast.For) -> None:
         items = self.value(stmt.iter)
@@ -303,7 +326,6 @@ class ConstantInterpreter(Evaluator):
         try:
             return self.evaluate(node)
         except Unreadable as problem:
-            self._disturb([node])
             for name in _bound(node):
                 self.environment.names[name] = Unknown(name, problem.reason)
             return Unknown("", problem.reason)
@@ -314,7 +336,10 @@ class ConstantInterpreter(Evaluator):
             self.bind(node.target, value)
             self.inside.add(node.target.id)
             return value
-        return super().evaluate(node)
+        value = super().evaluate(node)
+        if isinstance(value, Unknown) and isinstance(value.origin, Changing):  # another one at another time
+            return Unknown(value.name, value.reason, object())
+        return value
 
     def perhaps(self, node: ast.expr, reached: Value, test: bool = False) -> Value:
         if reached is True:
@@ -340,23 +365,12 @@ class ConstantInterpreter(Evaluator):
         values = bind_arguments(function.node, node, self.value, function.scope.default)
         return call_constant(function, values, self.budget, node)
 
-    def call_method(self, target: Method, node: ast.Call) -> Value:
-        value = super().call_method(target, node)
-        if isinstance(target.owner, (tuple, dict)) and target.name not in READING:
-            self._mark(target.owner)
-        return value
-
-    # ------------------------------------------------------------------------------------------------ changes in place
+    # ------------------------------------------------------------------------------------------------ other scopes
 
     def _imported_all(self, reason: str) -> None:
         """Any name may be another one, but those of modules."""
         names = self.environment.names
         names |= {n: Unknown(n, reason) for n, value in names.items() if not isinstance(value, Module)}
-
-    def _decorated(self, stmt: ast.FunctionDef | ast.ClassDef) -> None:
-        """A decorator is called."""
-        for decorator in stmt.decorator_list:
-            self._disturb([ast.copy_location(ast.Call(decorator, [], []), decorator)])
 
     def _share(self, stmt: ast.stmt) -> None:
         """The names outside of functions and classes that they may assign are not known, whenever they are called."""
@@ -368,33 +382,6 @@ class ConstantInterpreter(Evaluator):
                         scope.shared |= {*node.names}
                         scope.names |= {n: Unknown(n, "functions assign it") for n in node.names if n in scope.names}
                     scope = scope.parent
-
-    def _mark(self, value: Value) -> None:
-        """The value, and all that has a part of it in common, is no longer known."""
-        for part in mutable_parts(value):
-            self.environment.outermost().changed[id(part)] = part
-
-    def _change(self, owner: ast.expr) -> None:
-        """What an expression stands for is changed in place."""
-        root = root_name(owner)
-        if root is not None:
-            try:
-                self._mark(self.environment.find(root))
-            except KeyError:
-                return
-        elif not isinstance(owner, ast.Constant):
-            try:
-                self._mark(self.evaluate(owner))
-            except Unreadable:
-                self._disturb([owner])
-
-    def _disturb(self, nodes: Iterable[ast.AST]) -> None:
-        """What code that is not executed changes in place is no longer known."""
-        changes = Changes(self.environment, set())
-        for node in nodes:
-            changes.scan(node)
-        for value in changes.values:
-            self._mark(value)
 
     def call_language(self, function: Module, node: ast.Call) -> Value:
         if any(k.arg is None for k in node.keywords):
@@ -409,7 +396,7 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     Raises:
         Unreadable: it cannot be evaluated.
     """
-    if budget.depth >= MAX_DEPTH:
+    if budget.depth >= _MAX_DEPTH:
         raise Unreadable("functions call each other too deeply", node)
     scope = Environment(function.scope.source, function.scope, dict(values), function.node)
     interpreter = ConstantInterpreter(function.scope.source, scope, budget)
@@ -424,6 +411,31 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     finally:
         budget.depth -= 1
     return None
+
+
+def _may_leave(stmt: ast.stmt) -> bool:
+    """Whether something in a statement may leave the block that it is in."""
+    stack: list[tuple[ast.AST, bool]] = [(stmt, False)]
+    while stack:
+        node, in_loop = stack.pop()
+        match node:
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef() | ast.Lambda():
+                continue
+            case ast.Return():
+                return True
+            case ast.Break() | ast.Continue() if not in_loop:
+                return True
+            case ast.For() | ast.AsyncFor() | ast.While():
+                stack += [*((n, True) for n in node.body), *((n, in_loop) for n in node.orelse)]
+            case _:
+                stack += [(n, in_loop) for n in ast.iter_child_nodes(node)]
+    return False
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    """Whether nothing after a handler follows on it."""
+    leaving = (ast.Return, ast.Continue, ast.Break)
+    return isinstance(handler.body[-1], ast.Raise) and not any(isinstance(n, leaving) for n in ast.walk(handler))
 
 
 def _load(target: ast.expr) -> ast.expr:

@@ -7,17 +7,20 @@ the same file, as far as those can be evaluated.
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from fencepost import ir
+from fencepost.frontends.escapes import escapes
 from fencepost.frontends.pypto_pro import arithmetic
 from fencepost.frontends.pypto_pro.arguments import bind_arguments
 from fencepost.frontends.pypto_pro.choices import one_of
 from fencepost.frontends.pypto_pro.context import Context
 from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
+from fencepost.frontends.pypto_pro.imports import imports
 from fencepost.frontends.pypto_pro.interpreter import Budget, ConstantInterpreter, Leaving
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.values import (
@@ -36,7 +39,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
-from fencepost.frontends.rebinding import assigned_inside, declared_global, hidden_change
+from fencepost.frontends.rebinding import assigned_inside, bindings, declared_global, hidden_change
 
 _MAX_CALL_PATH = 4
 _MAX_CASES = 200
@@ -63,7 +66,7 @@ class FoundKernel:
 
 def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environment:
     """The names of a module after its statements have run."""
-    environment = Environment(source, shared=declared_global(tree))
+    environment = Environment(source, shared=declared_global(tree), escapes=escapes(tree, _language(tree)))
     ConstantInterpreter(source, environment, budget).run(tree.body)
     reason = hidden_change(tree, PurePath(source.file).stem)
     if reason is not None:
@@ -72,6 +75,14 @@ def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environmen
         environment.defaults.clear()
         environment.hidden = True
     return environment
+
+
+def _language(tree: ast.Module) -> frozenset[str]:
+    """Names that stand for the kernel language, or for what is in it, wherever the text uses them."""
+    bound = Counter(bindings([tree], everywhere=True))
+    statements = [n for n in ast.walk(tree) if isinstance(n, (ast.Import, ast.ImportFrom))]
+    found = Counter(n for s in statements for n, v in imports(s).items() if v.is_language)
+    return frozenset({name for name, count in found.items() if count == bound[name]} | ({"vf"} - bound.keys()))
 
 
 def find_kernels(
@@ -164,7 +175,7 @@ def _parameter_values(
             elif module.hidden:
                 scope = module
             else:
-                scope = Environment(module.source, shared=module.shared)
+                scope = Environment(module.source, shared=module.shared, escapes=module.escapes)
                 _run_until(tree.body, call, scope, budget)
             interpreter = ConstantInterpreter(module.source, scope, budget)
             try:

@@ -20,6 +20,12 @@ Value: TypeAlias = Any
 """A Python constant, a tuple or dict of values, or one of the classes below."""
 
 
+class Fixed(tuple[Value, ...]):
+    """A tuple of Python, which nothing changes in place; other tuples here may stand for lists."""
+
+    __slots__ = ()
+
+
 class Unreadable(Exception):
     """A construct that cannot be read; becomes `unsupported` in the IR, at `node`."""
 
@@ -105,6 +111,11 @@ class Module:
     """A module or namespace by its canonical dotted path; `pl` is the kernel language, `vf` its vector functions."""
 
     path: str
+
+    @property
+    def is_language(self) -> bool:
+        """Whether it is the kernel language, or something in it."""
+        return self.path.partition(".")[0] in ("pl", "vf")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
