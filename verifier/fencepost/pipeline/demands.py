@@ -7,8 +7,7 @@ stage, once in the prologue and once, later, in the epilogue; the last of the tw
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
 
@@ -110,49 +109,3 @@ class Demands:
         if second == NEVER:
             return early
         return f"(ite {second} {late} {early})"
-
-
-def races(question: Question, found: Flows) -> Iterator[str]:
-    """What every schedule fulfils in which waits are strong enough.
-
-    A read must wait for every asynchronous write of its cell that comes before it, even one that has been overwritten
-    since: nobody knows when it ends.  So must a write of what an asynchronous statement fills or fetches, unless it is
-    asynchronous itself.  What is read after the loop must have been waited for inside.
-    """
-    reads = (
-        (place[0], (r, i), writer)
-        for place, readers in found.readers.items()
-        for r, i in readers
-        for writer in found.writers.get(place, ())
-        if (r, i) != writer
-    )
-    read = _first(reads)
-    for (buffer, before), first in read.items():
-        yield question.awaited(buffer, before, first, found.trips)
-    overwrites = (
-        (place[0], (w, i), user)
-        for place, writers in found.writers.items()
-        for w, i in writers
-        for user in (*writers, *found.fetchers.get(place, ()))
-        if user[0] != w
-    )
-    for (buffer, before), first in _first(overwrites).items():
-        if first < read.get((buffer, before), math.inf):  # else it follows from what a read demands
-            awaited = question.awaited(buffer, before, first, found.trips)
-            yield either([question.is_async(before.first), awaited])
-    if found.trips < question.last:
-        return
-    after = {a.buffer for a in question.loop.after}
-    for place in (p for p, _ in found.ends if p[0] in after):
-        for w, j in found.writers.get(place, ()):
-            first = question.same_version(place[0], j)  # the one in which the code after the loop looks
-            yield question.taken_apart(either([negated(question.is_async(w)), negated(first), "waits"]))
-
-
-def _first(pairs: Iterable[tuple[str, Instance, Instance]]) -> dict[tuple[str, Before], int]:
-    """The pairs of instances that meet in a buffer, each kind with the first iteration of one of the pair."""
-    found: dict[tuple[str, Before], int] = {}
-    for buffer, (p, i), (q, j) in pairs:
-        kind = buffer, Before(p, q, j - i)
-        found[kind] = min(i, found.get(kind, i))
-    return found

@@ -6,7 +6,7 @@ what failed proposals teach is added, each lesson as a condition that every righ
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fencepost.pipeline.model import Access, Loop
@@ -66,6 +66,7 @@ class Question:
         self.versioned = [b.name for b in loop.buffers if b.local and b.name in loop.written]
         self.session = Session(boolean=True)
         self._said: set[str] = set()
+        self._names: dict[str, str] = {}
         self._limits: set[int] = set()  # numbers of changes that the session has a condition for
         names = [f(n) for n in scheduled for f in (self.stage, self.order)]
         names += [self.versions(b) for b in self.versioned]
@@ -98,6 +99,16 @@ class Question:
     def declare(self, names: Iterable[str]) -> None:
         """Add truth values that facts may speak about."""
         self.session.add("".join(f"(declare-const {name} Bool)" for name in names))
+
+    def named(self, condition: str) -> str:
+        """A name for a condition that is used often; nothing is said by that."""
+        if condition in (ANYWAY, NEVER):
+            return condition
+        name = self._names.get(condition)
+        if name is None:
+            name = self._names[condition] = f"c{len(self._names)}"
+            self.session.add(f"(declare-const {name} Bool) (assert (= {name} {condition}))")
+        return name
 
     def say(self, facts: Iterable[str]) -> None:
         """Add conditions that every right schedule fulfils."""
@@ -221,9 +232,7 @@ class Question:
         """The compiler waits only before statements that are not asynchronous and read what such ones fill."""
         asynchronous = {n: self.is_async(n) for n in self.scheduled}
         for r in self.scheduled:
-            used, alone = self.used(r), negated(asynchronous[r])
-            sources = [n for n in self.scheduled if any(a.buffer in used for a in self.loop.statements[n].writes)]
-            sources = [n for n in sources if asynchronous[n] != NEVER]
+            alone, sources = negated(asynchronous[r]), self.sources(r)
             filled = {n: both([asynchronous[n], f"(<= {self.stage(n)} {self.stage(r)})"]) for n in sources}
             yield f"(= {self.waits(r)} {both([alone, either(filled.values())])})"
             for k, a in enumerate(sources):
@@ -231,6 +240,12 @@ class Question:
                     two = both([filled[a], filled[b], f"(not (= {self.stage(a)} {self.stage(b)}))", alone])
                     yield self.taken_apart(negated(two))
         yield f"(= waits {either(self.waits(n) for n in self.scheduled)})"
+
+    def sources(self, n: int) -> list[int]:
+        """The statements that may be asynchronous and fill what a statement reads."""
+        used = self.used(n)
+        fill = (m for m in self.scheduled if any(a.buffer in used for a in self.loop.statements[m].writes))
+        return [m for m in fill if self.is_async(m) != NEVER]
 
     def used(self, n: int) -> set[str]:
         """The buffers that a statement reads as the compiler sees it, with the binds that are replayed for it."""
@@ -274,52 +289,9 @@ class Question:
         """The fact, demanded only where the compiler takes the loop apart."""
         return either(["whole", fact])
 
-    def awaited(self, buffer: str, b: Before, iteration: int, trips: int) -> str:
-        """A write of a cell is not asynchronous, or a read comes `b`efore it, or some statement between them waits.
-
-        The read is that of the given iteration.
-        """
-        r, w = b.first, b.second
-        parts = [negated(self.is_async(w)), self.before(b), self.waits(r)]
-        if (same := self.same_version(buffer, b.distance)) != ANYWAY:
-            parts.append(negated(same))
-        if trips < self.last:
-            parts += [f"(< 0 {self.stage(n)} {self.last})" for n in sorted({r, w})]
-        if ANYWAY in parts:
-            return ANYWAY
-        if r == w:
-            return self.taken_apart(either([*parts, "waits"]))
-        others = [x for x in self.scheduled if x not in (r, w)]
-        waiting = {x: [self.waits(x)] for x in others}
-        if trips >= self.last:  # in the step of the read, and thus in the prologue
-            for x in others:
-                waiting[x].append(f"(<= {self.stage(x)} (+ {self.stage(r)} {number(iteration)}))")
-        at_once, next_ = (f"(= {self.stage(r)} (+ {self.stage(w)} {number(b.distance + d)}))" for d in (0, 1))
-        between = [both(["waits", negated(at_once), negated(next_)])]  # a whole step, at least, is between them
-        for x in others:
-            after, until = (f"(< {self.order(p)} {self.order(q)})" for p, q in ((w, x), (x, r)))
-            between.append(both([*waiting[x], either([both([after, until]), both([next_, either([after, until])])])]))
-        parts.append(both([either(between), *self._covered(b, waiting, trips)]))
-        return self.taken_apart(either(parts))
-
-    def _covered(self, b: Before, waiting: Mapping[int, list[str]], trips: int) -> Iterator[str]:
-        """What is waited for may be that write, and not just earlier ones, if no other statement is asynchronous.
-
-        A wait before a statement is for what its own iteration reads.  It takes place in the step of that statement,
-        at the first of those that wait there.
-        """
-        r = b.first
-        if trips < self.last or self.loop.start is None or self.loop.start < 0:
-            return
-        earlier, at_once = (
-            either(
-                both([*there, f"({op} (+ {self.stage(x)} {number(b.distance)}) {self.stage(r)})"])
-                for x, there in waiting.items()
-            )
-            for op in "<="
-        )
-        first = either(both([*there, f"(< {self.order(x)} {self.order(r)})"]) for x, there in waiting.items())
-        yield either([*(self.is_async(x) for x in (r, *waiting)), earlier, both([at_once, first])])
+    def in_order(self, p: int, q: int) -> str:
+        """The condition that one statement comes before another in a step in which both are."""
+        return f"(< {self.order(p)} {self.order(q)})"
 
     def same_version(self, buffer: str, distance: int) -> str:
         """The condition that iterations `distance` apart use the same version of a buffer."""

@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 
 from fencepost.findings import Verdict
 from fencepost.pipeline.accept import resolve
-from fencepost.pipeline.demands import Demands, races
+from fencepost.pipeline.awaiting import Awaiting
+from fencepost.pipeline.demands import Demands
 from fencepost.pipeline.explore import SerialRun
 from fencepost.pipeline.flows import flows
 from fencepost.pipeline.lessons import missing_wait, not_again, wrong_values
 from fencepost.pipeline.model import Annotations, Loop, Statement
-from fencepost.pipeline.question import NEVER, Proposal, Question, Unsettled
+from fencepost.pipeline.question import Proposal, Question, Unsettled
 from fencepost.pipeline.result import PipelineResult
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.setting import Setting
@@ -291,5 +292,4 @@ class _Search:
         self.known.append((count, setting))
         found = flows(self.loop, question.scheduled, count, setting)
         question.say(Demands(question, found).facts())
-        if any(question.is_async(n) != NEVER for n in question.scheduled):
-            question.say(races(question, found))
+        question.say(Awaiting(question, found).facts())
