@@ -227,6 +227,7 @@ def test_kernels_can_be_chosen(here: Path, capsys: pytest.CaptureFixture[str]) -
     (here / "two.kir").write_text(GOOD + "\n" + BAD)
     assert fencepost(capsys, "check", "two.kir")[0] == 1
     assert fencepost(capsys, "check", "two.kir", "--kernel", "one_*")[0] == 0
+    assert fencepost(capsys, "lower", "two.kir", "--kernel", "one_*")[1].count("kernel ") == 1
 
 
 def test_several_processes_keep_the_order(files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -80,7 +80,7 @@ def test_sarif_carries_rules_places_trace_and_suppression(sample_report: Report)
     assert rules["FP206"]["help"] == {"text": "Page", "markdown": "```text\nPage\n```"}
     assert all(run["tool"]["driver"]["rules"][r["ruleIndex"]]["id"] == r["ruleId"] for r in run["results"])
     assert all(r["locations"] for r in run["results"])
-    drain, swap, lanes, undecided = run["results"]
+    drain, swap, lanes, undecided, vacuous = run["results"]
     assert drain["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "kernels/hand%20over.kir"
     assert [related["id"] for related in drain["relatedLocations"]] == [1, 2]
     flows = drain["codeFlows"][0]["threadFlows"]
@@ -89,7 +89,7 @@ def test_sarif_carries_rules_places_trace_and_suppression(sample_report: Report)
     assert swap["relatedLocations"][0]["message"]["text"] == "called from here"
     assert lanes["suppressions"] == [{"kind": "inSource", "justification": "lanes are equal"}]
     assert undecided["ruleId"] == "FP000"
-    assert undecided["level"] == "warning"
+    assert undecided["level"] == vacuous["level"] == "warning"
     assert run["invocations"][0]["executionSuccessful"] is False
 
 
@@ -148,3 +148,12 @@ def test_findings_of_rows_without_a_check_are_shown() -> None:
     for name in FORMATS:
         if name != "junit":
             assert "the message" in formats.render(Report((kernel,)), name)
+
+
+@pytest.mark.parametrize("name", ["concise", "github", "sarif", "junit", "markdown", "html", "json", "text"])
+def test_vacuous_rows_are_told(name: str, sample_report: Report) -> None:
+    """They keep a kernel from being clean, so a reader has to see why."""
+    kernel = sample_report.kernels[0]
+    checks = tuple(replace(c, verdict=Verdict.VACUOUS, evidence="no values reach it") for c in kernel.checks)
+    empty = replace(kernel, verdict=Verdict.VACUOUS, findings=(), unknown=(), checks=checks)
+    assert "no values reach it" in formats.render(Report((empty,)), name)

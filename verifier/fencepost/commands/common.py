@@ -88,7 +88,7 @@ def add_file(parser: argparse.ArgumentParser) -> None:
     """Add the file argument of the verbs that look at one source, `--stdin-filename` and `--kernel`."""
     parser.add_argument("file", metavar="FILE", help="a source file, or - for standard input")
     parser.add_argument("--stdin-filename", metavar="NAME", default="<stdin>", help="the name that - stands for")
-    parser.add_argument("--kernel", metavar="NAME", help="only this kernel of the file")
+    parser.add_argument("--kernel", metavar="NAME", help="only kernels of this name or pattern")
 
 
 def source_of(args: argparse.Namespace) -> Source:
@@ -111,6 +111,8 @@ def read_kernels(args: argparse.Namespace) -> tuple[Reading, Source]:
 
     Mistakes in the text go to standard error.  Raises UsageError if that leaves no kernel, or for an unknown name.
     """
+    from fnmatch import fnmatchcase
+
     from fencepost.nearest import unknown_name
     from fencepost.reading import read
     from fencepost.report.style import Style
@@ -124,8 +126,8 @@ def read_kernels(args: argparse.Namespace) -> tuple[Reading, Source]:
     if args.kernel is None:
         kernels = reading.result.kernels
     else:
-        kernels = tuple(k for k in reading.result.kernels if k.name == args.kernel)
-        if reading.names and args.kernel not in reading.names:
+        kernels = tuple(k for k in reading.result.kernels if fnmatchcase(k.name, args.kernel))
+        if reading.names and not any(fnmatchcase(name, args.kernel) for name in reading.names):
             raise UsageError(unknown_name("kernel", args.kernel, reading.names))
     if not kernels:
         raise UsageError(f"no kernel could be read from {source.file}")

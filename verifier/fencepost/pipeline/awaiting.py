@@ -34,11 +34,10 @@ class _Meetings:
 
 
 class Awaiting:
-    """What one run of the serial loop says about waits."""
+    """What runs of the serial loop say about waits; nothing is said twice."""
 
-    def __init__(self, question: Question, found: Flows) -> None:
-        self.question, self.flows = question, found
-        self.few = found.trips < question.last
+    def __init__(self, question: Question) -> None:
+        self.question = question
         given = question.loop.annotations.num_stages
         self.relaxed = question.last > 0 if given is None else given > 1
         binds = (text for text in question.loop.statements if text.bind is not None)
@@ -46,37 +45,47 @@ class Awaiting:
         self.known = question.loop.start is not None and question.loop.start >= 0
         self.asynchronous = {n: question.named(question.is_async(n)) for n in question.scheduled}
         self._strong = cache(self._strong_wait)
+        self._said: set[tuple[_Kind, _Meetings, bool, bool]] = set()
 
-    def facts(self) -> Iterator[str]:
+    def facts(self, found: Flows) -> Iterator[str]:
         """What every schedule fulfils in which waits are strong enough.
 
         A read must wait for every asynchronous write of its cell that comes before it, even one that has been
         overwritten since: nobody knows when it ends.  So must a write of what an asynchronous statement fills or
         fetches, unless it is asynchronous itself.  What is read after the loop must have been waited for inside.
         """
-        question, found = self.question, self.flows
+        question, few = self.question, found.trips < self.question.last
         if all(condition == NEVER for condition in self.asynchronous.values()):
             return
         reads = self._meetings(
-            (place[0], reader, writer)
-            for place, readers in found.readers.items()
-            for reader in readers
-            for writer in found.writers.get(place, ())
-            if reader != writer
+            found.trips,
+            (
+                (place[0], reader, writer)
+                for place, readers in found.readers.items()
+                for reader in readers
+                for writer in found.writers.get(place, ())
+                if reader != writer
+            ),
         )
-        for kind, when in reads.items():
-            yield self._awaited(kind, when)
         overwrites = self._meetings(
-            (place[0], writer, user)
-            for place, writers in found.writers.items()
-            for writer in writers
-            for user in (*writers, *found.fetchers.get(place, ()))
-            if user[0] != writer[0]
+            found.trips,
+            (
+                (place[0], writer, user)
+                for place, writers in found.writers.items()
+                for writer in writers
+                for user in (*writers, *found.fetchers.get(place, ()))
+                if user[0] != writer[0]
+            ),
         )
-        for kind, when in overwrites.items():
-            if reads.get(kind) != when:  # else it follows from what a read demands
-                yield either([self.asynchronous[kind.pair.first], self._awaited(kind, when)])
-        if self.few:
+        for pairs in (reads, overwrites):  # what a write demands follows from what a read of the same statement demands
+            for kind, when in pairs.items():
+                is_read = pairs is reads
+                if (kind, when, few, True) in self._said or (kind, when, few, is_read) in self._said:
+                    continue
+                self._said.add((kind, when, few, is_read))
+                awaited = self._awaited(kind, when, few)
+                yield awaited if is_read else either([self.asynchronous[kind.pair.first], awaited])
+        if few:
             return
         after = {a.buffer for a in question.loop.after}
         for place in (p for p, _ in found.ends if p[0] in after):
@@ -85,9 +94,9 @@ class Awaiting:
                 parts = [negated(self.asynchronous[w]), negated(first), "waits"]
                 yield question.taken_apart(either(parts))
 
-    def _meetings(self, pairs: Iterable[tuple[str, Instance, Instance]]) -> dict[_Kind, _Meetings]:
+    def _meetings(self, trips: int, pairs: Iterable[tuple[str, Instance, Instance]]) -> dict[_Kind, _Meetings]:
         last = self.question.last
-        steady = range(last, self.flows.trips - max(last, 1))
+        steady = range(last, trips - max(last, 1))
         found: dict[_Kind, _Meetings] = {}
         for buffer, (p, i), (q, j) in pairs:
             if i - j > last + 1:  # no closer than the two of another pair, in whatever version
@@ -100,21 +109,21 @@ class Awaiting:
                 found[kind] = _Meetings(min(i, old.first), old.steady or i in steady)
         return found
 
-    def _awaited(self, kind: _Kind, when: _Meetings) -> str:
+    def _awaited(self, kind: _Kind, when: _Meetings, few: bool) -> str:
         """A write of a cell is not asynchronous, or a read comes before it, or some statement between them waits."""
         question, pair = self.question, kind.pair
         r, w = pair.first, pair.second
         parts = [negated(self.asynchronous[w]), question.before(pair)]
         if (same := question.same_version(kind.buffer, pair.distance)) != ANYWAY:
             parts.append(negated(same))
-        if self.few:  # statements in other stages run twice
+        if few:  # statements in other stages run twice
             parts += [f"(< 0 {question.stage(n)} {question.last})" for n in sorted({r, w})]
         if ANYWAY in parts:
             return ANYWAY
         if r == w:
             return question.taken_apart(either([*parts, question.waits(r), "waits"]))
         waiting = {x: question.waits(x) for x in question.scheduled if x not in (r, w)}
-        if not self.few:  # it is there in the step of the read, be that in the prologue
+        if not few:  # it is there in the step of the read, be that in the prologue
             step = f"(+ {question.stage(r)} {number(when.first)})"
             waiting = {x: both([c, f"(<= {question.stage(x)} {step})"]) for x, c in waiting.items()}
         at_once, next_ = (
@@ -127,7 +136,8 @@ class Awaiting:
             after, until = question.in_order(w, x), question.in_order(x, r)
             here = both([after, until, either([negated(at_once), strong[x]])])
             between.append(both([waits, either([here, both([next_, either([after, until])])])]))
-        parts.append(both([either(between), self._covered(pair, waiting)]))
+        covered = ANYWAY if few or not self.known else self._covered(pair, waiting)
+        parts.append(both([either(between), covered]))
         return question.taken_apart(either(parts))
 
     def _covered(self, pair: Before, waiting: dict[int, str]) -> str:
@@ -136,8 +146,6 @@ class Awaiting:
         A wait before a statement is for what its own iteration reads.  It takes place in the step of that statement,
         at the first of those that wait there.
         """
-        if self.few or not self.known:
-            return ANYWAY
         question, r = self.question, pair.first
         steps = {x: f"(+ {question.stage(x)} {number(pair.distance)})" for x in waiting}
         earlier, at_once = (

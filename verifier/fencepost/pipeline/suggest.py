@@ -155,6 +155,7 @@ class _Search:
 
     def __init__(self, question: Question, trips: Trips) -> None:
         self.question, self.trips, self.loop = question, trips, question.loop
+        self.awaiting = Awaiting(question)
         self.failing: list[SerialRun] = []  # runs in which earlier proposals failed, the last one first
         self.undecided: list[str] = []  # why proposals were neither proved nor refuted
         self.known: list[tuple[int, Setting]] = []
@@ -292,4 +293,4 @@ class _Search:
         self.known.append((count, setting))
         found = flows(self.loop, question.scheduled, count, setting)
         question.say(Demands(question, found).facts())
-        question.say(Awaiting(question, found).facts())
+        question.say(self.awaiting.facts(found))

@@ -40,7 +40,7 @@ def to_dict(report: Report, explanations: Mapping[str, str]) -> Json:
     results: list[Json] = []
     for kernel in report.kernels:
         results.extend(_result(f, kernel, index) for f in kernel.findings)
-        results.extend(_undecided(u, kernel, index) for u in kernel.unknown)
+        results.extend(_undecided(u, kernel, index) for u in wording.undecided(kernel))
     run: Json = {
         "tool": {"driver": {"name": "fencepost", "version": __version__, "rules": rules}},
         "columnKind": "unicodeCodePoints",
@@ -61,7 +61,7 @@ def _rules(report: Report, explanations: Mapping[str, str]) -> list[Json]:
         for finding in kernel.findings:
             seen.setdefault(finding.code, finding)
     rules = [_rule(finding, explanations.get(code)) for code, finding in sorted(seen.items())]
-    if any(kernel.unknown for kernel in report.kernels):
+    if any(wording.undecided(kernel) for kernel in report.kernels):
         text = "A row of the report could not be decided; it counts as not clean."
         rules.append(
             {

@@ -98,15 +98,21 @@ def undecided_of_row(kernel: KernelReport, row: Row) -> tuple[Undecided, ...]:
     return tuple(u for u in kernel.unknown if u.row is row)
 
 
+def undecided(kernel: KernelReport) -> tuple[Undecided, ...]:
+    """All that keeps a kernel from being proved or refuted: unknown rows, then vacuous ones."""
+    vacuous = (c for c in kernel.checks if c.verdict is Verdict.VACUOUS)
+    return (*kernel.unknown, *(Undecided(c.row, f"vacuous, {c.evidence}") for c in vacuous))
+
+
 def undecided_together(kernel: KernelReport) -> list[tuple[Span, str, str]]:
     """What is undecided, as (place, reason, rows): rows with one place and reason stand together.
 
     Where no place is known the kernel's own stands in.
     """
     rows: dict[tuple[Span, str], list[str]] = {}
-    for undecided in kernel.unknown:
-        where = undecided.span if undecided.span.line else Span(kernel.file, kernel.line)
-        rows.setdefault((where, undecided.reason), []).append(undecided.row.title)
+    for one in undecided(kernel):
+        where = one.span if one.span.line else Span(kernel.file, kernel.line)
+        rows.setdefault((where, one.reason), []).append(one.row.title)
     return [(where, reason, ", ".join(titles)) for (where, reason), titles in rows.items()]
 
 

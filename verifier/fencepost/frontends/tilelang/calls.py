@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.definitions import Definitions
-from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.operations import (
     BARRIERS,
     MEMORIES,
@@ -19,6 +18,7 @@ from fencepost.frontends.tilelang.operations import (
     Operand,
 )
 from fencepost.frontends.tilelang.state import argument_of
+from fencepost.frontends.tilelang.traits import touched
 from fencepost.frontends.tilelang.values import (
     Either,
     Function,

@@ -6,9 +6,9 @@ import ast
 from dataclasses import dataclass, replace
 
 from fencepost import ir
-from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.operations import MEMORIES, TENSOR_TYPES
 from fencepost.frontends.tilelang.state import State
+from fencepost.frontends.tilelang.traits import touched
 from fencepost.frontends.tilelang.values import (
     UNTOLD,
     Either,

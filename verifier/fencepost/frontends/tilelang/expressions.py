@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Collection, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Literal, TypeGuard
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
 
 from fencepost import ir
-from fencepost.frontends.tilelang.names import Names, site
+from fencepost.frontends.tilelang.names import site
 from fencepost.frontends.tilelang.operations import SETTLED
 from fencepost.frontends.tilelang.regions import dimension, index_dim
+from fencepost.frontends.tilelang.syntax import children, compared, ends, is_test, names_in, returned
+from fencepost.frontends.tilelang.traits import (
+    holds,
+    is_changeable,
+    is_list,
+    is_static,
+    only_index,
+    touched,
+    truth_of,
+)
+from fencepost.frontends.tilelang.unknowns import Unknowns
 from fencepost.frontends.tilelang.values import (
     UNTOLD,
     Dim,
@@ -20,8 +31,6 @@ from fencepost.frontends.tilelang.values import (
     Function,
     Number,
     Opaque,
-    Part,
-    Place,
     Plain,
     Region,
     Several,
@@ -32,7 +41,6 @@ from fencepost.frontends.tilelang.values import (
     mentioned,
 )
 
-_MAX_SIZE = 400
 _POINTERS = frozenset({"access_ptr", "address_of", "tvm_access_ptr"})
 SCALARS = frozenset({"len", "int", "float", "bool", "abs", "str", "repr", "isinstance", "hasattr", "print", "range"})
 """Functions of Python that give no tensor and nothing that holds one."""
@@ -55,30 +63,22 @@ _COMPARE: dict[type[ast.cmpop], Literal["<", "<=", ">", ">=", "==", "!="]] = {
 
 
 @dataclass(slots=True)
-class Evaluator:
+class Evaluator(Unknowns):
     """Evaluates expressions in a scope.
 
-    `language` are the names of the TileLang language module.  `names` gives symbols to what is not known.  `variables`
-    are the loop variables in scope, on which an unknown value may depend.  `escapes` says how deep the things of some
-    names may change: such lists have no known items.
-    `given` are the names of what may have been given a tensor to keep.  `loaded` counts the values that were read from
-    somewhere: each is another one, even if it is read from the same place.
+    `escapes` says how deep the things of some names may change: such lists have no known items.  `given` are the names
+    of what may have been given a tensor to keep.
 
     `rebound` are the names that the text binds anywhere, so that they are no functions of Python; None: any may be.
     `frame` is the call whose names are in scope, None while the text around the kernel is read; then the names that are
     not steady, or all others if `loose`, may stand for something else each time.
     """
 
-    scope: dict[str, Value]
-    language: frozenset[str]
-    names: Names = field(default_factory=Names)
-    variables: tuple[str, ...] = ()
     escapes: Mapping[str, float] = field(default_factory=dict)
     given: frozenset[str] = frozenset()
     rebound: Collection[str] | None = ()
     frame: int | None = None
     loose: bool = False
-    loaded: int = 0
 
     # ------------------------------------------------------------------------------------------------ entry points
 
@@ -114,10 +114,10 @@ class Evaluator:
                 named = ast.FunctionDef(name="lambda", args=arguments, body=[given], decorator_list=[])
                 return self.function(ast.copy_location(named, node), is_macro=False)
             case ast.Set() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp() | ast.JoinedStr():
-                found = self._unknown(node, list(_children(node)))
+                found = self._unknown(node, list(children(node)))
                 return found if found.static else self._object("an object", found)
             case _:
-                return self._unknown(node, list(_children(node)))
+                return self._unknown(node, list(children(node)))
 
     def number(self, node: ast.expr) -> Number:
         """The value of an expression as a number."""
@@ -150,20 +150,11 @@ class Evaluator:
                 loads = tuple(touched(value))
                 return Number(self._fresh(node, not loads, bool(loads)), not loads, loads)
             case _:
-                return self._unknown(node, list(_children(node)))
+                return self._unknown(node, list(children(node)))
 
     def settled(self, *nodes: ast.expr) -> bool:
         """Whether some expressions have values that are the same in all rounds of the loops, and read from nothing."""
-        return all(_is_static(value) and not touched(value) for value in map(self.value, nodes))
-
-    def called(self, node: ast.expr) -> str | None:
-        """`copy` for `T.copy`, where T is the language; None for other calls."""
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.language:
-            return None if node.value.id in self.scope and not self._is_module(node.value.id) else node.attr
-        return None
-
-    def _is_module(self, name: str) -> bool:
-        return isinstance(self.scope.get(name), Opaque)
+        return all(is_static(value) and not touched(value) for value in map(self.value, nodes))
 
     # ------------------------------------------------------------------------------------------------ parts
 
@@ -182,7 +173,7 @@ class Evaluator:
                 return self.symbol(("name", name), name)
             case None | Unread():
                 return Number(self._fresh(node, True), True)
-            case _ if _changeable(found, self.escapes.get(name, math.inf)):
+            case _ if is_changeable(found, self.escapes.get(name, math.inf)):
                 return self._untold(touched(found))
             case _:
                 return found
@@ -203,13 +194,6 @@ class Evaluator:
         pairs = [*zip(reversed(names), reversed(given.defaults), strict=False)]
         pairs += [(a.arg, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True) if d is not None]
         return Function(node, self.scope, is_macro, {name: self.value(d) for name, d in pairs}, self.frame)
-
-    def symbol(self, key: Hashable, name: str, natural: bool = False) -> Number:
-        """An integer that is chosen when the kernel is compiled or launched; `natural`: it is not negative."""
-        symbol = self.names.symbol(key, name)
-        if natural:
-            self.names.naturals.add(symbol.id)
-        return Number(symbol, True)
 
     def _several(self, node: ast.Tuple | ast.List, parts: list[ast.expr]) -> Value:
         items: list[Value] = []
@@ -309,7 +293,7 @@ class Evaluator:
         rest = list(operands)
         while len(rest) > 1:
             first = self.truth(rest[0])
-            known = _truth(first)
+            known = truth_of(first)
             if known is None:
                 break
             if known is isinstance(op, ast.Or):
@@ -317,7 +301,7 @@ class Evaluator:
             del rest[0]
         if len(rest) == 1:
             return self.value(rest[0])
-        if all(_is_test(o) for o in rest):
+        if all(is_test(o) for o in rest):
             return self._connected(node, op, rest)
         first, others = self.value(rest[0]), self._logic(node, op, rest[1:])
         if any(isinstance(v, (Tensor, Region, Several, Either, Opaque, Function)) for v in (first, others)):
@@ -340,7 +324,7 @@ class Evaluator:
         if all(isinstance(v, Plain) for v in values):
             plain = [v.value for v in values if isinstance(v, Plain)]
             try:
-                return Plain(all(_holds(o, a, b) for o, a, b in zip(ops, plain, plain[1:], strict=False)))
+                return Plain(all(compared(o, a, b) for o, a, b in zip(ops, plain, plain[1:], strict=False)))
             except (TypeError, KeyError):
                 return Number(self._fresh(node, True), True)
         numbers = [self.as_number(n, v) for n, v in zip((left, *rights), values, strict=True)]
@@ -379,7 +363,7 @@ class Evaluator:
                     return Either(items, tuple(touched(place)), mentioned((place,)))
                 return self._unknown(node, [base, index])
             case Either(items, loads, names):
-                parts = tuple(i for item in items for i in (item.items if _is_list(item) else (item,)))
+                parts = tuple(i for item in items for i in (item.items if is_list(item) else (item,)))
                 place = self.value(index)
                 return Either(parts, (*loads, *touched(place)), (*names, *mentioned((place,))))
             case _:
@@ -398,7 +382,7 @@ class Evaluator:
         """`tensor[index]`: one entry per dimension."""
         entries = index.elts if isinstance(index, ast.Tuple) else [index]
         element = not any(isinstance(n, ast.Slice) for n in entries)
-        parts = (e for entry in entries for e in (_ends(entry) if isinstance(entry, ast.Slice) else [entry]))
+        parts = (e for entry in entries for e in (ends(entry) if isinstance(entry, ast.Slice) else [entry]))
         if any(isinstance(e, ast.Starred) or (isinstance(e, ast.Constant) and e.value is ...) for e in entries):
             at = tuple(dict.fromkeys(load for e in parts for load in touched(self.value(e))))
             return Region(tensor, tuple(index_dim(None, None) for _ in entries), at)
@@ -424,15 +408,10 @@ class Evaluator:
     def _load(self, region: Region) -> Number:
         """The value of one element."""
         tensor = region.tensor
-        indices = tuple(i for i in map(_index, region.dims or (None,)) if i is not None)
+        indices = tuple(i for i in map(only_index, region.dims or (None,)) if i is not None)
         if tensor.memory == "global" and region.element and len(indices) == len(region.dims or (None,)):
             return Number(ir.Call(f"value_of_{tensor.name}", indices), False, (region,))
         return Number(self._somewhere(), False, (region,))
-
-    def _somewhere(self) -> ir.Expr:
-        """A value that is read from somewhere, at this place of the text: no other one equals it."""
-        self.loaded += 1
-        return ir.Call("somewhere", (ir.Int(self.loaded), *map(ir.Name, self.variables)))
 
     def _attribute(self, node: ast.Attribute, base: ast.expr, name: str) -> Value:
         owner = self.value(base)
@@ -464,7 +443,7 @@ class Evaluator:
         settled = self.called(node.func) is None or word in SETTLED
         match arguments:
             case [ast.GeneratorExp() | ast.ListComp() as items] if self.builtin(node.func) in ("sum", "any", "all"):
-                return self._unknown(node, list(_children(items)))  # computed from the items at once
+                return self._unknown(node, list(children(items)))  # computed from the items at once
         if word is None and self.builtin(node.func) not in SCALARS:
             given = self._unknown(node, arguments)
             return self._untold(given.loads) if self._is_handed(node, arguments, given) else given
@@ -509,7 +488,7 @@ class Evaluator:
         called = self.scope.get(node.func.id) if isinstance(node.func, ast.Name) else None
         if isinstance(called, Function):
             passed = [*map(self.value, arguments), *self._free(called), *called.defaults.values()]
-            return any(map(holds, passed)) and not all(map(self._is_scalar, _returned(called.node)))
+            return any(map(holds, passed)) and not all(map(self._is_scalar, returned(called.node)))
         names = (n.id for n in ast.walk(node.func) if isinstance(n, ast.Name))
         return UNTOLD in found.loads or any(holds(self.value(a)) for a in arguments) or not self.given.isdisjoint(names)
 
@@ -540,7 +519,7 @@ class Evaluator:
         match value:
             case Plain(int() | float() as known) if math.isfinite(known):
                 return Plain(int(known) if word == "int" else bool(known))
-            case Number(expr) if word == "int" and not self.names.unknowns.keys() & _names(expr):
+            case Number(expr) if word == "int" and not self.names.unknowns.keys() & names_in(expr):
                 return value  # an integer already; what is not computed may be any other number
             case Number(expr) if word == "bool":
                 return self._sized(node, ir.Compare(expr, (("!=", ir.Int(0)),)), (value,))
@@ -563,261 +542,3 @@ class Evaluator:
         if isinstance(a.expr, ir.Int) and isinstance(b.expr, ir.Int) and b.expr.value:
             return Plain(-(-a.expr.value // b.expr.value))
         return self._sized(node, ir.Call("ceildiv", (a.expr, b.expr)), (a, b))
-
-    # ------------------------------------------------------------------------------------------------ unknown values
-
-    def _sized(self, node: ast.expr, expr: ir.Expr, parts: Iterable[Number]) -> Number:
-        numbers = tuple(parts)
-        static = all(n.static for n in numbers)
-        loads = tuple(dict.fromkeys(region for n in numbers for region in n.loads))
-        if sum(1 for _ in ir.walk(expr)) > _MAX_SIZE:
-            expr = self._fresh(node, static, bool(loads))
-        return Number(expr, static, loads)
-
-    def _unknown(self, node: ast.expr, parts: list[ast.expr], settled: bool = True) -> Number:
-        """A value that is not computed; it still reads what its parts read.  `settled`: it depends on nothing else."""
-        return self._made_of(node, map(self.value, parts), settled)
-
-    def _made_of(self, node: ast.expr, values: Iterable[Value], settled: bool = True) -> Number:
-        values = list(values)
-        loads: dict[Region, None] = {}
-        static = settled
-        for found in values:
-            match found:
-                case Tensor() as tensor:
-                    loads[Region(tensor)] = None
-                case Region() as region:
-                    loads[region] = None
-                case Function() as function:
-                    inside = self._free(function)
-                    loads.update((load, None) for value in inside for load in touched(value))
-                    static = static and all(map(_is_static, inside))
-                case value:
-                    loads.update(dict.fromkeys(touched(value)))
-                    static = static and _is_static(value)
-        static = static and not loads
-        known = tuple(map(_exactly, values)) if settled and self._is_pure(node) else (None,)
-        fresh = self._fresh(node, static, bool(loads), None if None in known else known)
-        return Number(fresh, static, tuple(loads))
-
-    def _is_pure(self, node: ast.AST) -> bool:
-        """Whether the value of an expression is the same if its parts have the same values."""
-        if isinstance(node, ast.Compare):
-            return not any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)
-        operators = (ast.BinOp, ast.UnaryOp, ast.BoolOp, ast.IfExp)
-        return isinstance(node, operators) or (isinstance(node, ast.Call) and self.called(node.func) in SETTLED)
-
-    def _free(self, function: Function) -> list[Value]:
-        """What the names may mean that a function does not define, those of the functions that it calls included."""
-        found: list[Value] = []
-        stack, seen = [function], {id(function.node)}
-        while stack:
-            one = stack.pop()
-            arguments = one.node.args
-            own = {a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-            names = {n.id for s in one.node.body for n in ast.walk(s) if isinstance(n, ast.Name)} - own
-            names |= {n.id for d in _defaults(arguments) for n in ast.walk(d) if isinstance(n, ast.Name)}
-            for value in (scope[name] for name in sorted(names) for scope in (one.scope, self.scope) if name in scope):
-                if not isinstance(value, Function):
-                    found.append(value)
-                elif id(value.node) not in seen:
-                    seen.add(id(value.node))
-                    stack.append(value)
-        return found
-
-    def anything(self, node: ast.AST, name: str, loads: Iterable[Region] = (), noted: bool = False) -> Number:
-        """What is not known, goes by a name after the statement `node`, and may be another in each round of a loop.
-
-        `noted`: the reader is told of it in other words.
-        """
-        found = tuple(dict.fromkeys(loads))
-        if found:
-            return Number(self._somewhere(), False, found)
-        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-        key = ("after", name, site(node), self.names.part)
-        return Number(self._symbol(key, f"{name}_after_{line}_{column}", line, bool(self.variables), noted), False)
-
-    def _fresh(self, node: ast.AST, static: bool, loaded: bool = False, known: Hashable = None) -> ir.Expr:
-        """A value that is not computed; `known`: all that it depends on, if that is known."""
-        if loaded:
-            return self._somewhere()
-        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
-        key = ("value", site(node), self.names.part if known is None else ("of", known))
-        return self._symbol(key, f"value_{line}_{column}", line, not static and bool(self.variables))
-
-    def _symbol(self, key: Hashable, wish: str, line: int, varies: bool, noted: bool = False) -> ir.Expr:
-        """A symbol; `varies`: it is another one in each round of the loops around."""
-        if not varies:
-            symbol = self.names.symbol((key, None), wish)
-        else:
-            symbol = ir.Name(self.names.of((key, len(self.variables)), wish))
-        if not noted:
-            self.names.unknowns[symbol.id] = line
-        return ir.Call(symbol.id, tuple(map(ir.Name, self.variables))) if varies else symbol
-
-
-def _changeable(value: Value, depth: float) -> bool:
-    """Whether a value is or holds a list, that deep inside it."""
-    match value:
-        case Several(items, changeable):
-            return (changeable and depth <= 0) or any(_changeable(i, depth - 1) for i in items)
-        case Either(items):
-            return any(_changeable(i, depth) for i in items)
-        case _:
-            return False
-
-
-def _names(expr: ir.Expr) -> set[str]:
-    """The names of an expression, those of its functions included."""
-    nodes = list(ir.walk(expr))
-    return {n.id for n in nodes if isinstance(n, ir.Name)} | {n.function for n in nodes if isinstance(n, ir.Call)}
-
-
-def _exactly(value: Value) -> Hashable:
-    """What tells a scalar from any other that may have another value; None for what is no scalar."""
-    match value:
-        case Number(expr, loads=()):
-            return expr
-        case Plain(known):
-            return type(known).__name__, repr(known)
-        case _:
-            return None
-
-
-def _truth(value: Value) -> bool | None:
-    """Whether a value counts as true, None if that is not known."""
-    match value:
-        case Plain(known):
-            return bool(known)
-        case Several(items):
-            return bool(items)
-        case Number(ir.Int(number)):
-            return bool(number)
-        case _:
-            return None
-
-
-def _is_test(node: ast.expr) -> bool:
-    """Whether an expression gives True or False and nothing else."""
-    match node:
-        case ast.Compare() | ast.UnaryOp(ast.Not()):
-            return True
-        case ast.Constant(value):
-            return isinstance(value, bool)
-        case ast.BoolOp(_, parts):
-            return all(_is_test(p) for p in parts)
-        case _:
-            return False
-
-
-def _is_list(value: Value) -> TypeGuard[Several]:
-    return isinstance(value, Several)
-
-
-def holds(value: Value) -> bool:
-    """Whether a value is a tensor or may hold one."""
-    match value:
-        case Tensor():
-            return True
-        case Region(element=element):
-            return not element
-        case Several(items) | Either(items):
-            return any(map(holds, items))
-        case Number(loads=loads):
-            return UNTOLD in loads
-        case _:
-            return False
-
-
-def _returned(function: ast.FunctionDef) -> list[ast.expr | None]:
-    """What a function may give."""
-    return [n.value for s in function.body for n in ast.walk(s) if isinstance(n, ast.Return)]
-
-
-def touched(value: Value) -> list[Region]:
-    """Some elements of every tensor that a value may be."""
-    match value:
-        case Tensor():
-            return [Region(value, (Vague(),))]
-        case Region(_, dims):
-            return [replace(value, dims=tuple(Vague() for _ in dims) if dims else (Vague(),))]
-        case Number(loads=loads):
-            return list(loads)
-        case Either(items, loads):
-            found = [touched(item) for item in items]
-            return [replace(r, at=(*r.at, *loads)) for f in found for r in f] + ([] if all(found) else list(loads))
-        case Several(items):
-            return [region for item in items for region in touched(item)]
-        case _:
-            return []
-
-
-def _is_static(value: Value) -> bool:
-    """Whether a value is known when the kernel is compiled."""
-    match value:
-        case Number(static=static):
-            return static
-        case Several(items) | Either(items):
-            return all(map(_is_static, items))
-        case Tensor() | Region():
-            return False
-        case Opaque(_, made):
-            return made is None or made.static
-        case _:
-            return True
-
-
-def _defaults(arguments: ast.arguments) -> list[ast.expr]:
-    return [*arguments.defaults, *filter(None, arguments.kw_defaults)]
-
-
-def _children(node: ast.AST) -> Iterable[ast.expr]:
-    """The expressions right below an expression, those of its comprehensions included."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.expr):
-            yield child
-        elif isinstance(child, ast.comprehension):
-            yield from (child.iter, *child.ifs)
-        elif isinstance(child, ast.keyword):
-            yield child.value
-
-
-def _ends(entry: ast.Slice) -> list[ast.expr]:
-    return [e for e in (entry.lower, entry.upper, entry.step) if e is not None]
-
-
-def _index(dim: Dim | None) -> ir.Expr | None:
-    """The index that names one element of a dimension."""
-    match dim:
-        case Place(start, None):
-            return start
-        case Part(low, high) if high == low + 1:
-            return ir.Int(low)
-        case Full():  # of a dimension with one element, or else this is no element
-            return ir.Int(0)
-        case _:
-            return None
-
-
-def _holds(op: ast.cmpop, a: object, b: object) -> bool:
-    match op:
-        case ast.Eq():
-            return a == b
-        case ast.NotEq():
-            return a != b
-        case ast.Is() | ast.IsNot():
-            if not any(one is None or isinstance(one, bool) for one in (a, b)):
-                raise TypeError  # equal numbers may be one object or two
-            return (a is b) is isinstance(op, ast.Is)
-    if not isinstance(a, (int, float)) or not isinstance(b, (int, float)):
-        raise TypeError
-    match op:
-        case ast.Lt():
-            return a < b
-        case ast.LtE():
-            return a <= b
-        case ast.Gt():
-            return a > b
-        case ast.GtE():
-            return a >= b
-    raise KeyError

@@ -14,11 +14,11 @@ from fencepost import ir
 from fencepost.frontends.escapes import is_plain
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
-from fencepost.frontends.tilelang.expressions import touched
 from fencepost.frontends.tilelang.merge import merged
 from fencepost.frontends.tilelang.names import site
 from fencepost.frontends.tilelang.operations import BLOCKS, LAUNCHES, THREADS
 from fencepost.frontends.tilelang.state import argument_of
+from fencepost.frontends.tilelang.traits import touched
 from fencepost.frontends.tilelang.values import (
     Branch,
     Either,
