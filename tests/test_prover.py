@@ -87,3 +87,30 @@ def test_a_loop_that_is_left_where_the_other_side_takes_the_smaller_bound(op: st
     assert right.verdict is Verdict.PROVED
     assert any("of a table" in check.evidence for check in right.checks)
     assert _check(LEFT.format(op=op).replace("t " + op, "t + 1 " + op)).verdict is Verdict.REFUTED
+
+
+FLAT = """
+kernel flat(m, n):
+    assume m >= 0
+    assume n >= 1
+    buffer acc[2] in Acc
+    section cube:
+        for i in range(m * n):
+            k = i % n
+            if k == 0:
+                if n == 1:
+                    matmul acc[(i // n) % 2] <- a, b @ M phase = Final
+                else:
+                    matmul acc[(i // n) % 2] <- a, b @ M phase = Partial
+            elif k == {last}:
+                matmul_acc acc[(i // n) % 2] <- acc[(i // n) % 2], a, b @ M phase = Final
+            else:
+                matmul_acc acc[(i // n) % 2] <- acc[(i // n) % 2], a, b @ M phase = Partial
+            if k == n - 1:
+                store out <- acc[(i // n) % 2] @ FIX phase = Final
+"""
+
+
+@pytest.mark.parametrize(("last", "verdict"), [("n - 1", Verdict.PROVED), ("n - 2", Verdict.REFUTED)])
+def test_a_loop_over_all_pairs_of_two_indices(last: str, verdict: Verdict) -> None:
+    assert _check(FLAT.format(last=last)).verdict is verdict

@@ -479,3 +479,83 @@ def test_parts_of_a_slot_are_told_apart_however_many_there_are() -> None:
     assert run(kernel, {"n": 0, "q": 170}).races
     report = check_kernel(kernel, CheckOptions(timeout=6))
     assert {check.row: check.verdict for check in report.checks}[Row.EVENT_POSITION] is not Verdict.PROVED
+
+
+BELOW_ZERO = """\
+kernel below_zero(n, m):
+    assume n >= 0
+    assume m >= 0
+    section vector:
+        {before}
+        for i in range(n):
+            barrier V
+            {inside}
+            {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "after"),
+    [
+        ("v = 200", "z = 0 - 50\n            w = (z + v) % 2", "if f(i) == g(i) + 5000:\n                v = 4"),
+        ("v = 200", "z = 0 - 50\n            w = (z + v) // 2", "if f(i) == g(i) + 5000:\n                v = 4"),
+        (
+            "p = 0 - 40\n        v = 90",
+            "z = p + 1\n            w = (z + v) % 2",
+            "if f(i) == 777:\n                v = 4",
+        ),
+        ("x = 0 - 1\n        z = 5000", "w = (x * i + z) % 2", "pass"),
+        ("x = 1\n        if m > 4000:\n            x = 0 - 1\n        z = 90", "w = (x * i + z) % 2", "pass"),
+        ("x = m\n        z = 500", "y = x - 300\n            w = (i // 3 + y + z) % 2", "x = x - 1"),
+        ("x = 0\n        z = 5000", "y = 0 - x\n            w = (y + z) % 2", "x = x + 1"),
+    ],
+)
+def test_a_sum_of_which_a_part_is_negative(before: str, inside: str, after: str) -> None:
+    """One part is known and below zero, so that the others may not be taken for any large numbers."""
+    assert not _proved(BELOW_ZERO.format(before=before, inside=inside, after=after), Row.SLOT_MAPPING)
+
+
+def test_a_part_of_a_sum_that_was_counted_down_before() -> None:
+    text = """\
+kernel counted_down(n, m):
+    assume n >= 30
+    assume m >= 0
+    section vector:
+        y = 0
+        for q in range(3):
+            y = y - 33
+        c = 100
+        for i in range(m):
+            barrier V
+            if n == c:
+                if f(0) > 7007:
+                    z = y + 0 * c
+                    w = (z + n) % 2
+                break
+            if c == 0:
+                break
+            c = c - 1
+"""
+    wrong = run(parse(text), {"n": 60, "m": 70}, FunctionTable({("f", (0,)): 7008}))
+    assert wrong.bad_values
+    assert not _proved(text, Row.SLOT_MAPPING)
+
+
+def test_parts_of_a_sum_that_are_never_negative() -> None:
+    text = BELOW_ZERO.format(before="z = 0", inside="w = (z + i + m) % 2", after="z = z + 1")
+    assert _proved(text, Row.SLOT_MAPPING)
+
+
+def test_a_ring_of_any_name() -> None:
+    """Delay lines make names of it."""
+    text = """\
+kernel names(n):
+    ring from[2](x)
+    section vector:
+        for t in range(n):
+            from[t % 2].x = t
+            if from[(t + 1) % 2].x == 3:
+                set_cross_core 7 @ V
+"""
+    padded = text + "        barrier V\n" * 130
+    assert check_kernel(parse(padded), CheckOptions(timeout=5)).verdict is Verdict.REFUTED

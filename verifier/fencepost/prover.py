@@ -25,6 +25,7 @@ from fencepost.passes.anchors import Anchors
 from fencepost.passes.blocks import Blocks
 from fencepost.passes.decisive import Decisive
 from fencepost.passes.gathered import Gathered
+from fencepost.passes.nested import Nested
 from fencepost.passes.strides import Strides
 from fencepost.passes.unique import UniqueLoops
 from fencepost.prove.explore import explore
@@ -65,7 +66,7 @@ class Proof:
 
 def prepared(kernel: ir.Kernel) -> ir.Kernel:
     """The kernel in the form that is explored: equivalent, but without what decides nothing."""
-    for step in (Gathered(), UniqueLoops(), Strides(), Anchors(), Decisive(), Blocks()):
+    for step in (Gathered(), UniqueLoops(), Nested(), Strides(), Anchors(), Decisive(), Blocks()):
         kernel = step.run(kernel)
     return kernel
 

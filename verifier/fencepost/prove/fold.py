@@ -388,7 +388,9 @@ class _Folding:
     def _natural(self, number: int, asked: Observables) -> None:
         if not asked.natural:
             return
-        large = all(self._is_large(number, ask.node, ask.level, ask.later, ask.value) for ask in asked.natural)
+        large = not asked.below and all(
+            self._is_large(number, ask.node, ask.level, ask.later, ask.value) for ask in asked.natural
+        )
         for ask in asked.natural:
             members, more, constant = self._expand(number, ask.node, ask.level, ask.later)
             self._threshold(members, constant, ask.value if large and not more else FIXED)

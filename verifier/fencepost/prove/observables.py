@@ -30,7 +30,7 @@ from fencepost.model.program import (
 )
 from fencepost.prove.ranges import Ranges
 from fencepost.prove.structure import Loop, Structure, successors
-from fencepost.prove.uses import FIXED, UNKNOWN, Form, Key, Named, Node, Reader, Shape, Uses, combine
+from fencepost.prove.uses import BELOW, FIXED, UNKNOWN, Form, Key, Named, Node, Reader, Shape, Uses, combine
 from fencepost.prove.values import TRIPS, Level
 
 _PATIENCE = 6  # how often a bound may move before it is taken to move for ever
@@ -63,12 +63,14 @@ class Ask:
 class Observables:
     """What may be asked from one instruction on; `slots` are those that it can matter to change.
 
-    `moduli`: the slots of which nothing but a remainder is asked, with its modulus.
+    `below`: what is natural is not taken to be large.  `moduli`: the slots of which nothing but a remainder is asked,
+    with its modulus.
     """
 
     signs: tuple[Sign, ...]
     above: tuple[Ask, ...]
     natural: tuple[Ask, ...]
+    below: bool
     residues: tuple[Ask, ...]
     slots: frozenset[int]
     ordered: tuple[int, ...]  # the slots, in order
@@ -385,7 +387,7 @@ class _Flow:
                 case "above":
                     found.beyond(form, fact, level, later)
                 case "natural":
-                    found.least(form, fact, level, later)
+                    found.summand(form, fact, level, later)
                 case _:
                     found.modulo(form, fact, level, later)
 
@@ -502,6 +504,7 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
     signs: list[Sign] = []
     asks: dict[str, list[Ask]] = {"above": [], "natural": [], "residue": []}
     slots: set[int] = set()
+    below = False
     for (kind, what, level, later), fact in sorted(facts.items(), key=repr):
         if isinstance(fact, tuple):
             assert isinstance(what, tuple)
@@ -509,6 +512,9 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
             slots.update(n for n, _ in what if isinstance(n, int))
         else:
             assert not isinstance(what, tuple)
+            if what == BELOW:
+                below = True
+                continue
             asks[kind].append(Ask(what, level, later, fact))
             if isinstance(what, int):
                 slots.add(what)
@@ -525,6 +531,7 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
         tuple(signs),
         tuple(asks["above"]),
         tuple(asks["natural"]),
+        below,
         tuple(asks["residue"]),
         frozenset(slots),
         tuple(sorted(slots)),

@@ -26,12 +26,12 @@ _COEFFICIENT = 64  # larger coefficients are not followed
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """What is no slot: "function" (values of a family), "argument" (of an unknown function), "task" (rounds).
+    """What is no slot: "function" (values of a family), "argument" (of an unknown function), "task" (rounds), "below".
 
     `unique`: the family has one member only.
     """
 
-    kind: Literal["function", "argument", "task"]
+    kind: Literal["function", "argument", "task", "below"]
     name: str = ""
     position: int = 0
     unique: bool = False
@@ -79,6 +79,9 @@ class Form:
         small = {term for term, _ in self.small}
         return all(term in small for term, _ in self.terms)
 
+
+BELOW = Named("below")
+"""Stands for a part of a sum that may be too small, so that the others may not be taken to be large."""
 
 UNKNOWN = Form((), None, None)
 ONE = Form((), 1, 1)
@@ -224,23 +227,34 @@ class Uses:
         """Only whether the form lies below the threshold matters."""
         if form.idle:
             self._keep(form, level, later)
-            return
-        terms = form.terms
-        if len(terms) == 1 or form.low is None or any(c <= 0 for _, c in terms):
+        elif len(form.terms) == 1 or form.low is None or any(c <= 0 for _, c in form.terms):
             self.beyond(form, threshold, level, later)
+        else:
+            self.summand(form, threshold, level, later)
+
+    def summand(self, form: Form, threshold: int, level: Level | None, later: bool = False) -> None:
+        """Whether the form lies below the threshold matters, together with all else that is "natural".
+
+        A sum with positive coefficients is large if all of its terms are.  What may not be is kept as it is, and then
+        nothing may be taken to be large (`BELOW`).
+        """
+        if form.idle:
+            self._keep(form, level, later)
+        if form.low is None or (not form.terms and form.low < threshold) or any(c <= 0 for _, c in form.terms):
+            self.fix(form.terms, level, later)
+            self.natural(BELOW, 0, None)
             return
-        # a sum with positive coefficients is large if all of its terms are
-        for term, _ in terms:
-            needed = max(threshold - form.low, 0)
+        needed = max(threshold - form.low, 0)
+        for term, _ in form.terms:
             match term:
                 case Quotient(inner=inner, divisor=divisor):
-                    self.least(inner, needed * divisor, level, later)
-                case Product(left=left, right=right):
-                    if needed > 0:
-                        self.fix(terms, level, later)
-                        return
+                    self.summand(inner, needed * divisor, level, later)
+                case Product(left=left, right=right) if needed == 0:
                     for factor in (*left, *right):
-                        self.least(factor, 0, level, later)
+                        self.summand(factor, 0, level, later)
+                case Product():
+                    self.fix(form.terms, level, later)
+                    self.natural(BELOW, 0, None)
                 case _:
                     self.natural(term, needed, level, later)
 

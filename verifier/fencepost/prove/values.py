@@ -32,7 +32,7 @@ OPAQUE = frozenset({"//", "%", "*"})
 def lower_bound(function: str) -> int | None:
     """The least value of an unknown function whose name ends with `~from~` and a number."""
     _, found, number = function.rpartition("~from~")
-    return int(number) if found else None
+    return int(number) if found and number.isdecimal() else None
 
 
 class Symbol:
