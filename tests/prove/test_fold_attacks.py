@@ -508,6 +508,16 @@ kernel below_zero(n, m):
         ("x = 1\n        if m > 4000:\n            x = 0 - 1\n        z = 90", "w = (x * i + z) % 2", "pass"),
         ("x = m\n        z = 500", "y = x - 300\n            w = (i // 3 + y + z) % 2", "x = x - 1"),
         ("x = 0\n        z = 5000", "y = 0 - x\n            w = (y + z) % 2", "x = x + 1"),
+        (
+            "v = 9",
+            "if f(i) > 0 - 5:\n                w = (f(i) + v) % 2",
+            "if f(i) == 777:\n                v = 1",
+        ),  # values that come later are not known to be large
+        (
+            "v = 200",
+            "if f(i) > 0 - 50:\n                w = (f(i) + v) // 2",
+            "if g(i) == 777:\n                v = 4",
+        ),
     ],
 )
 def test_a_sum_of_which_a_part_is_negative(before: str, inside: str, after: str) -> None:
@@ -559,3 +569,43 @@ kernel names(n):
 """
     padded = text + "        barrier V\n" * 130
     assert check_kernel(parse(padded), CheckOptions(timeout=5)).verdict is Verdict.REFUTED
+
+
+TOLD = """\
+kernel told(n, m):
+    assume n >= 0
+    assume m >= 0
+    section vector:
+        b = 0
+        for v in range(m):
+            for u in range(m):
+                barrier V
+                b = 20 + 0 * u
+        if m > 30:
+            barrier V
+        c = 0
+        q = 0
+        for t in range(n):
+            barrier V
+            p = f(t)
+            if g(t) > 0:
+                if p <= c:
+                    if p > b + 9:
+                        set_cross_core 7 @ V
+                break
+            if p <= t:
+                break
+            if q == c + 5000:
+                barrier V
+            q = p
+            if t >= 40:
+                c = c + 1
+"""
+
+
+def test_values_of_a_function_that_are_compared_at_two_levels() -> None:
+    """What one level knows of a value is told the other: a counter that is tied to values may not move with them."""
+    points = {("f", (t,)): t + 1 for t in range(75)} | {("g", (t,)): 0 for t in range(75)}
+    table = FunctionTable({**points, ("f", (75,)): 31, ("g", (75,)): 1})
+    assert run(parse(TOLD), {"n": 80, "m": 1}, table).leftovers
+    assert not _proved(TOLD, Row.PAIRING)

@@ -345,10 +345,13 @@ class _Folding:
         return head in OPAQUE or head == TRIPS or lower_bound(head) is not None or head in self.bounded
 
     def _is_copied(self, node: Node, level: Level | None) -> bool:
-        """Whether a node stands for values of a function at another level, others of which may come."""
+        """Whether values of a function, others of which may come, are looked at from another level, too."""
         if not isinstance(node, Named) or node.kind != "function" or node.unique:
             return False
-        return any(base.level != level for base in self.functions.get(node.name, ()))
+        levels = {base.level for base in self.functions.get(node.name, ())}
+        for asked in self.asked:
+            levels |= asked.looking.get(node.name, frozenset())
+        return not levels <= {level}
 
     def _balanced(self, sign: Sign, total: dict[Member, int]) -> bool:
         """Whether shifting all members together leaves the shape as it is, whichever function value is meant."""
@@ -397,7 +400,10 @@ class _Folding:
             self._note(members)
 
     def _is_large(self, number: int, node: Node, level: Level | None, later: bool, threshold: int) -> bool:
-        """Whether a node is known to be at least `threshold`."""
+        """Whether a node is known to be at least `threshold`, whichever value of a function is meant."""
+        if isinstance(node, Named):  # values may come of which nothing is known yet
+            bound = lower_bound(node.name.partition("(")[0])
+            return bound is not None and bound >= threshold
         if isinstance(node, int):
             value = self.agents[number].values[node]
             if not isinstance(value, Linear):
@@ -408,10 +414,9 @@ class _Folding:
         lows = [self.world.knowledge.intervals.get(((m, 1),), EVERYTHING)[0] for m, _ in members]  # type: ignore[arg-type]
         if any(low is None or low < 0 for low in lows):
             return False
-        if isinstance(node, int):
-            least = constant + sum(c * low for (_, c), low in zip(members, lows, strict=True) if low is not None)
-            return least >= threshold
-        return all(low is not None and low >= threshold for low in lows)
+        return (
+            constant + sum(c * low for (_, c), low in zip(members, lows, strict=True) if low is not None) >= threshold
+        )
 
     # ------------------------------------------------------------------------------------------ how far
 

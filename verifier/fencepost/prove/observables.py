@@ -80,6 +80,7 @@ class Observables:
     levels: tuple[Level, ...]  # all of them, in order
     moduli: Mapping[int, int]
     bounded: frozenset[str]  # the functions whose values are compared with constants
+    looking: Mapping[str, frozenset[Level | None]]  # the levels at which values of a function are compared
 
 
 @dataclass(slots=True)
@@ -525,6 +526,11 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
     otherwise = {n for sign in signs for n, _ in sign.shape} | {a.node for k in ("above", "natural") for a in asks[k]}
     constant = [a.node for k in ("above", "natural") for a in asks[k]]
     constant += [n for sign in signs if len(sign.shape) == 1 for n, _ in sign.shape]
+    looking: dict[str, set[Level | None]] = {}
+    for kind, what, level, _ in facts:
+        for node in [n for n, _ in what] if isinstance(what, tuple) else [what]:
+            if kind != "residue" and isinstance(node, Named) and node.kind == "function":
+                looking.setdefault(node.name, set()).add(level)
     current = frozenset(level for _, _, level, later in facts if level is not None and not later)
     following = frozenset(level for _, _, level, later in facts if level is not None and later)
     return Observables(
@@ -541,4 +547,5 @@ def _observables(facts: dict[Key, Fact], count: int, kept: frozenset[int]) -> Ob
         tuple(sorted(current | following, key=repr)),
         {slot: modulus for slot, modulus in moduli.items() if slot not in otherwise},
         frozenset(n.name.partition("(")[0] for n in constant if isinstance(n, Named) and n.kind == "function"),
+        {name: frozenset(levels) for name, levels in looking.items()},
     )
