@@ -58,7 +58,7 @@ def _modelled(loop: ir.Pipelined, kernel: ir.Kernel) -> tuple[Loop, Trips]:
     around = find(loop, kernel)
     trips = trips_of(loop, around)
     if around.repeated and impossible(trips.given(further_round(loop, around), True)):
-        around = find(loop, kernel, last=True)
+        around = find(loop, kernel, "nothing")
     return build(loop, around), trips
 
 

@@ -1,14 +1,15 @@
 """Does what goes wrong with a loop go wrong in a run of its kernel, in which loops around execute it several times?
 
-Three questions about the loop are asked one by one: what goes wrong in an execution whatever comes after it, what in
-one after which no further round follows, and what in one that another execution follows.
+The questions are asked one by one: what goes wrong in an execution of the loop whatever comes after it, what in one
+after which there are no further rounds, what because of other statements in further rounds, and what because the loop
+is executed again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal, TypeAlias
+from itertools import pairwise
 
 from fencepost import ir
 from fencepost.findings import Severity, Verdict
@@ -17,12 +18,9 @@ from fencepost.pipeline.counts import further_round
 from fencepost.pipeline.executions import executions
 from fencepost.pipeline.model import Loop
 from fencepost.pipeline.result import PipelineFault, PipelineResult
-from fencepost.pipeline.surroundings import Surroundings, find
+from fencepost.pipeline.surroundings import After, Surroundings, find
 from fencepost.pipeline.trips import Trips, Unclear
 from fencepost.pipeline.verify import verify
-
-_After: TypeAlias = Literal["anything", "nothing", "another"]
-"""What comes after an execution: whatever it is, no further execution, or one more."""
 
 
 def impossible(trips: Trips) -> bool:
@@ -48,25 +46,33 @@ def reached(
     for after, part, counts in _parts(model, trips, loop, around):
         if impossible(counts):
             continue
-        some = _shown(verify(part, counts, deadline).certain(), loop, around, after)
-        if after != "anything" or any(f.severity is Severity.ERROR for f in some.faults):
-            found.append(some)
+        some = verify(part, counts, deadline).certain()
+        known = {_key(f) for one in found for f in one.faults if f.failure is not None}
+        some = replace(some, faults=tuple(f for f in some.faults if _key(f) not in known))
+        some = _shown(some, loop, around, after)
+        if after in ("nothing", "executions") or any(f.severity is Severity.ERROR for f in some.faults):
+            found.append(some)  # the others show faults only: these two make up all executions
     return _together(result, found)
 
 
-def _parts(model: Loop, trips: Trips, loop: ir.Pipelined, around: Surroundings) -> Iterator[tuple[_After, Loop, Trips]]:
+def _parts(
+    model: Loop, trips: Trips, loop: ir.Pipelined, around: Surroundings
+) -> Iterator[tuple[After | None, Loop, Trips]]:
+    """What comes after an execution (None: it does not matter), the loop then, and its trip counts."""
     further = further_round(loop, around)
-    alone = replace(model, after=(), read_later=frozenset(), written_later=(), repeated=False)
-    yield "anything", alone, trips
-    last = replace(build(loop, find(loop, around.kernel, last=True)), annotations=model.annotations)
-    yield "nothing", last, trips.given(further, False)
-    if model.repeated:
-        yield "another", model, trips.given(further, True)
+    yield None, replace(model, after=(), read_later=frozenset(), written_later=(), repeated=False), trips
+    for after in _FOLLOWING:
+        part = build(loop, find(loop, around.kernel, after))
+        if after == "nothing" or model.repeated:
+            yield after, replace(part, annotations=model.annotations), trips.given(further, after != "nothing")
 
 
-def _shown(result: PipelineResult, loop: ir.Pipelined, around: Surroundings, after: _After) -> PipelineResult:
+_FOLLOWING: tuple[After, ...] = ("nothing", "rounds", "executions")
+
+
+def _shown(result: PipelineResult, loop: ir.Pipelined, around: Surroundings, after: After | None) -> PipelineResult:
     """Take back what does not show in the run of the kernel that is to show it."""
-    if after != "another" and not around.jumps:  # the trip counts are exact
+    if after != "executions" and not around.jumps:  # the trip counts are exact
         return result
 
     def doubtful(fault: PipelineFault) -> bool:
@@ -76,12 +82,16 @@ def _shown(result: PipelineResult, loop: ir.Pipelined, around: Surroundings, aft
         run = executions(loop, around.kernel, fault.failure.setting)
         if run is None or count not in run:
             return True
-        if after == "another":
-            return not any(n == count and next_ for n, next_ in zip(run, run[1:], strict=False))
+        if after in ("rounds", "executions"):
+            return not any(n == count and following for n, following in pairwise(run))
         return after == "nothing" and run[-1] != count
 
-    again = " and then executed again" if after == "another" else ""
+    again = " and then executed again" if after in ("rounds", "executions") else ""
     return result.without(doubtful, lambda f: f"whether the loop is reached{again} for these values is not known")
+
+
+def _key(fault: PipelineFault) -> tuple[object, ...]:
+    return fault.code, fault.spans
 
 
 def _together(whole: PipelineResult, parts: list[PipelineResult]) -> PipelineResult:
@@ -93,7 +103,7 @@ def _together(whole: PipelineResult, parts: list[PipelineResult]) -> PipelineRes
     faults: dict[tuple[object, ...], PipelineFault] = {}
     for fault in every:
         if fault.failure is not None or fault.code not in run:
-            faults.setdefault((fault.code, fault.spans), fault)
+            faults.setdefault(_key(fault), fault)
     unknown = tuple(dict.fromkeys(u for part in parts for u in part.unknown))
     chosen = next((p for verdict in _ORDER for p in parts if p.verdict is verdict), parts[-1])
     return replace(chosen, faults=tuple(faults.values()), unknown=unknown, plan=whole.plan)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from fencepost import ir
 from fencepost.pipeline.forms import Scope
+
+After: TypeAlias = Literal["nothing", "rounds", "executions"]
+"""What loops around a loop do after an execution of it: no more rounds, rounds without the loop, or any rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +20,8 @@ class Surroundings:
     `enclosing` are the loops and branches around it, outermost first, each with the number of the branch that holds
     the loop (0 for loops, -1 for else).  `read` are the buffers that the rest of the kernel may read as the loop left
     them; `written` those that it writes, `overwritten` those that it may write after the loop.  `repeated`: the loop
-    may run several times; `followed`: after the execution that is looked at there may be another one.  `refilled` are
-    the buffers that are surely written between two executions of the loop.  `others` is what is not before the loop:
+    may run several times; `after` says what may come after the execution that is looked at.  `refilled` are the
+    buffers that are surely written between two executions of the loop.  `others` is what is not before the loop:
     behind it, and in other sections.  `jumps` says whether a round of a loop around may end early; where the loop is
     reached, none of the conditions `passed` held in that round.
     """
@@ -29,11 +32,16 @@ class Surroundings:
     written: frozenset[str]
     overwritten: frozenset[str]
     repeated: bool
-    followed: bool
+    after: After
     refilled: frozenset[str]
     others: tuple[ir.Section | ir.Stmt, ...]
     jumps: bool
     passed: tuple[ir.Expr, ...]
+
+    @property
+    def followed(self) -> bool:
+        """Whether the loop may run again after the execution that is looked at."""
+        return self.repeated and self.after == "executions"
 
     def slots(self, buffer: str, written: bool) -> frozenset[int] | None:
         """The slots of a buffer that are read, or `written`, after the loop or beside it; None if it may be any."""
@@ -48,18 +56,19 @@ class Surroundings:
                     return None
         slots = frozenset(a.index.value for a in accesses if isinstance(a.index, ir.Int) and a.part is None)
         known = all(isinstance(a.index, ir.Int) and a.part is None for a in accesses)
-        return slots if accesses and known and not self.followed else None
+        again = self.repeated and self.after != "nothing"
+        return slots if accesses and known and not again else None
 
     def scope(self, loop: ir.Pipelined) -> Scope:
         """What names mean in the body of the loop, before the body itself is looked at."""
         return Scope(loop.var, loop.start, loop.stop, {c.name: c.value for c in self.kernel.constants})
 
 
-def find(loop: ir.Pipelined, kernel: ir.Kernel, last: bool = False) -> Surroundings:
+def find(loop: ir.Pipelined, kernel: ir.Kernel, after: After = "executions") -> Surroundings:
     """Locate `loop` in `kernel`.
 
     Args:
-        last: look at an execution of the loop in the last rounds of all loops around it.
+        after: what may come after the execution of the loop that is looked at.
 
     Raises:
         ValueError: the loop is not there.
@@ -70,20 +79,20 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel, last: bool = False) -> Surroundi
     written, later = set[str](), set[str]()
     repeated, jumps = False, False
     passed: list[ir.Expr] = []
-    for owner, branch, before, after in reversed(path):
-        flow.run(after)
-        written |= {name for stmt in (*before, *after) for name in written_by(stmt)}
-        later |= {name for stmt in after for name in written_by(stmt)}
+    for owner, branch, before, behind in reversed(path):
+        flow.run(behind)
+        written |= {name for stmt in (*before, *behind) for name in written_by(stmt)}
+        later |= {name for stmt in behind for name in written_by(stmt)}
         if isinstance(owner, (ir.For, ir.Pipelined)):
             repeated = True
-            if not last:
+            if after != "nothing":
                 later |= {name for stmt in owner.body for name in written_by(stmt, loop)}
-            flow.next_round(owner, last)
+            flow.next_round(owner, last=after == "nothing")
         if not isinstance(owner, (ir.Kernel, ir.Section)):
             enclosing.insert(0, (owner, branch))
-    for place, (_, _, before, after) in enumerate(path):
+    for place, (_, _, before, behind) in enumerate(path):
         if any(isinstance(owner, (ir.For, ir.Pipelined)) for owner, *_ in path[: place + 1]):
-            jumps = jumps or any(may_jump(stmt) for stmt in (*before, *after))
+            jumps = jumps or any(may_jump(stmt) for stmt in (*before, *behind))
             inside = {o.var for o, *_ in path[place + 1 :] if isinstance(o, (ir.For, ir.Pipelined))}
             leaving = (condition for stmt in before for condition in _leaving(stmt))
             passed += [c for c in leaving if not inside & set(read_by(c))]
@@ -100,9 +109,9 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel, last: bool = False) -> Surroundi
         frozenset(written),
         frozenset(later | elsewhere),
         repeated,
-        repeated and not last,
+        after,
         refilled,
-        (*(stmt for _, _, _, after in path for stmt in after), *others),
+        (*(stmt for _, _, _, behind in path for stmt in behind), *others),
         jumps,
         tuple(passed),
     )
