@@ -47,10 +47,11 @@ def further_round(loop: ir.Pipelined, around: Surroundings) -> ir.Expr:
     for owner, _ in around.enclosing:
         if not isinstance(owner, ir.If):
             step = text(owner.step) if isinstance(owner, ir.For) else ir.Int(1)
-            back = isinstance(step, ir.Int) and step.value < 0
-            next_ = ir.Binary("+", ir.Name(owner.var), step)
-            parts.append(ir.Compare(next_, ((">" if back else "<", text(owner.stop)),)))
-    return ir.Logic("or", tuple(parts)) if len(parts) > 1 else parts[0]
+            value, stop = ir.Binary("+", ir.Name(owner.var), step), text(owner.stop)
+            up = ir.Logic("and", (ir.Compare(ir.Int(0), (("<", step),)), ir.Compare(value, (("<", stop),))))
+            down = ir.Logic("and", (ir.Compare(ir.Int(0), ((">", step),)), ir.Compare(value, ((">", stop),))))
+            parts += [up, down]
+    return ir.Logic("or", tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +173,8 @@ class Solved:
                 (ir.Compare(text(owner.start), (("<=", ir.Name(owner.var)), ("<", text(owner.stop)))), True)
             ]
             if isinstance(owner, ir.For) and owner.step != ir.Int(1):
-                inside = _strided(owner, text(owner.start), text(owner.stop), text(owner.step))
+                known.add(f"#turn of {owner.var}")
+                inside = _strided(owner, text(owner.start), text(owner.stop), _step(owner, text(owner.step)))
             conditions += inside
         conditions += [(c, False) for c in map(text, self.around.passed) if self._is_settled(c, known)]
         span = ir.Binary("-", text(self.loop.stop), text(self.loop.start))
@@ -190,12 +192,19 @@ def _other_name(expr: ir.Expr, known: Container[str]) -> str | None:
     return next((name for name in names if name not in known), None)
 
 
-def _strided(owner: ir.For, start: ir.Expr, stop: ir.Expr, step: ir.Expr) -> list[tuple[ir.Expr, bool]]:
+def _step(owner: ir.For, step: ir.Expr) -> int:
+    match step:
+        case ir.Int(value):
+            return value
+        case ir.Unary("-", ir.Int(value)):
+            return -value
+    raise Unclear(f"the step of the loop over {owner.var} is not constant")
+
+
+def _strided(owner: ir.For, start: ir.Expr, stop: ir.Expr, step: int) -> list[tuple[ir.Expr, bool]]:
     variable, turn = ir.Name(owner.var), ir.Name(f"#turn of {owner.var}")
-    if not isinstance(step, ir.Int):
-        raise Unclear(f"the step of the loop over {owner.var} is not constant")
-    place = ir.Binary("+", start, ir.Binary("*", step, turn))
-    inside = ir.Compare(variable, (("<" if step.value > 0 else ">", stop),))
+    place = ir.Binary("+", start, ir.Binary("*", ir.Int(step), turn))
+    inside = ir.Compare(variable, (("<" if step > 0 else ">", stop),))
     return [
         (ir.Compare(variable, (("==", place),)), True),
         (ir.Compare(ir.Int(0), (("<=", turn),)), True),
