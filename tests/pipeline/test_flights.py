@@ -180,3 +180,38 @@ kernel t(n):
         store D <- b[{slot}] @ MTE3
 """)
     assert _shown(check_pipeline(pipelines(kernel)[0], kernel)) == verdict
+
+
+LATE = """\
+kernel late(n, m):
+    assume n >= 0
+    assume 0 <= m <= 1
+    buffer x[60] in Vec
+    section vector:
+        for i in range(60):
+            fill x[i] <- () @ V
+        for k in pipelined(0, n, stage = (0, 1), order = (0, 1), async_producers = (1, 0)):
+            {flying} @ MTE3 at (k)
+            store D <- B @ MTE3 at (k)
+        fill x[{later}] <- () @ V
+"""
+
+
+@pytest.mark.parametrize(
+    ("flying", "later", "verdict"),
+    [
+        ("store C <- x[max(0, min(f(k), 1))]", 0, "refuted 931"),
+        ("store C <- x[max(m, min(k, 1))]", 0, "refuted 931"),
+        ("store C <- x[min(m, k * k * 9)]", 1, "unknown"),  # m = 1 is what it takes; m = 0 is what is tried
+        ("store C <- x[k % 2]", 1, "refuted 931"),
+        ("store C <- x[k % 50]", 49, "refuted 931"),
+        ("store C <- x[k % 50]", 50, "proved"),
+        ("store C <- x[0]", 1, "proved"),
+        ("load x[max(0, min(f(k), 1))] <- A", 1, "refuted 931"),
+        ("load x[k % 60] <- A", 7, "refuted 931"),
+    ],
+)
+def test_slots_that_change_and_are_written_after_the_loop(flying: str, later: int, verdict: str) -> None:
+    """Of the buffers that the loop only reads, those that are written behind it count, whatever is known of them."""
+    kernel = parse(LATE.format(flying=flying, later=later))
+    assert _shown(check_pipeline(pipelines(kernel)[0], kernel)) == verdict

@@ -9,6 +9,7 @@ from suggestions import examine
 
 from fencepost.findings import Verdict
 from fencepost.pipeline.accept import resolve
+from fencepost.pipeline.check import pipelines, suggestion_for
 from fencepost.pipeline.explore import Exploration, outcome
 from fencepost.pipeline.horizon import Horizon, horizon
 from fencepost.pipeline.model import Access, Annotations, At, Buffer, Loop, Statement
@@ -18,6 +19,7 @@ from fencepost.pipeline.setting import Setting
 from fencepost.pipeline.suggest import NoSuggestion, Suggestion, suggest
 from fencepost.pipeline.unawaited import ever_unawaited, unawaited
 from fencepost.pipeline.verify import verify
+from fencepost.reading import parse
 
 PROPOSE = Question.propose
 NAMED = [r for r in rows() if r["id"].startswith("pn")] if ORACLE.exists() else []
@@ -145,3 +147,25 @@ def test_hazards_without_values(seed: int) -> None:
         for limit in (0, 1, 5, 30):
             shown = any(o.hazard for o in Exploration(plan, tail, Setting()).run(limit))
             assert ever_unawaited(plan, tail, Setting(), limit) == shown
+
+
+def test_asynchronous_statements_share_a_commit_where_a_reader_between_them_is_absent() -> None:
+    """The reader is absent in the prologue; a statement that moves between the two splits their commit there."""
+    notes = "stage = (0, 0, 2, 0, 0), order = (0, 4, 2, 8, 6), async_producers = (1, 1, 0, 0, 0)"
+    kernel = parse(f"""\
+kernel near(n):
+    assume n >= 0
+    buffer G in GM
+    buffer S1 in Vec
+    buffer S2 in Vec
+    section vector:
+        fill S1 <- () @ V
+        for k in pipelined(0, n, num_stages = 2, {notes}):
+            copy_out C <- A @ MTE2 at (k)
+            load S2 <- A @ MTE2 at (k)
+            mul E <- S2 @ V
+            store G <- S1 @ MTE3
+            store2 G <- S1, H @ MTE3
+""")
+    found = suggestion_for(pipelines(kernel)[0], kernel)
+    assert isinstance(found, Suggestion) and found.changes == 1 and found.order in ((0, 4, 2, 1, 6), (0, 4, 2, 3, 6))

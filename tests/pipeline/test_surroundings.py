@@ -8,7 +8,7 @@ import pytest
 
 import fencepost
 from fencepost.findings import KernelReport, Row, Verdict
-from fencepost.pipeline.check import check_pipeline, pipelines
+from fencepost.pipeline.check import check_pipeline, pipelines, suggestion_for
 from fencepost.reading import parse
 
 AROUND = """\
@@ -232,3 +232,126 @@ kernel t(n):
     kernel = parse(text)
     found = check_pipeline(pipelines(kernel)[0], kernel)
     assert found.verdict is (Verdict.REFUTED if cells < 1000 else Verdict.UNKNOWN)
+
+
+JUMPS = """\
+kernel early(n, m):
+    assume n >= 0
+    assume m >= 0
+    buffer g in Vec
+    section vector:
+        fill g <- () @ V
+        s = 0
+        {before}
+            for k in pipelined(0, {trips}, stage = (1, 0), order = (1, 0)):
+                store C <- g @ MTE3 at (k)
+                load g <- A @ MTE2 at (k)
+            {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "trips", "after", "expected"),
+    [
+        ("for t in range(1):|if n > 0:|    continue", "n", "pass", "proved"),
+        ("for t in range(1):|if n > 1:|    continue", "n", "pass", "refuted (1, 0)"),
+        ("for t in range(m):|if m < 3:|    pass|elif n > 0:|    break", "n", "pass", "refuted (1, 1)"),
+        ("for t in range(m):|if m < 1:|    pass|elif n > 0:|    break", "n", "pass", "proved"),
+        ("for t in range(m):|if n < 1:|    pass|else:|    continue", "n", "pass", "proved"),
+        ("for t in range(3):|if t > 0:|    break", "t", "pass", "proved"),
+        ("for t in range(3):|if t > 1:|    break", "t", "pass", "refuted (0, 0)"),
+        ("for t in range(3):|pass", "t", "break", "unknown"),  # the second round would show it
+        ("for t in range(3):|pass", "t + 1", "break", "refuted (0, 0)"),
+        ("for t in range(3):|if s > 0:|    continue", "n", "s = 1", "refuted (1, 0)"),
+        ("for t in range(3):|if s == 0:|    s = 1|    continue", "n - t", "pass", "refuted (3, 0)"),
+        ("for t in range(1):|if somewhere(0) > 0:|    continue", "n", "pass", "unknown"),
+        ("for t in range(1):|for u in range(2):|    if n > 0:|        break", "n", "pass", "refuted (1, 0)"),
+    ],
+)
+def test_a_round_that_ends_early_does_not_reach_the_loop(before: str, trips: str, after: str, expected: str) -> None:
+    kernel = parse(JUMPS.format(before=before.replace("|", "\n            "), trips=trips, after=after))
+    result = check_pipeline(pipelines(kernel)[0], kernel)
+    errors = [f for f in result.faults if f.severity.value == "error"]
+    values = {tuple(value for _, value in f.witness.values) for f in errors if f.witness is not None}
+    assert " ".join([result.verdict.value, *map(str, sorted(values)[:1])]) == expected
+
+
+def test_too_few_trips_for_the_pipeline_are_skipped() -> None:
+    kernel = parse("""\
+kernel early(n, m):
+    assume n >= 0
+    buffer a in Mat
+    buffer acc in Acc
+    section cube:
+        clear acc <- () @ M
+        for t in range(m):
+            if n < 3:
+                continue
+            for k in pipelined(0, n, stage = (0, 1, 3), order = (0, 1, 2)):
+                load a <- A @ MTE2 at (k)
+                matmul acc <- acc, a @ M
+                store C <- B @ FIX at (k)
+        store D <- acc @ FIX
+""")
+    assert check_pipeline(pipelines(kernel)[0], kernel).verdict is Verdict.PROVED
+
+
+NEXT = """\
+kernel once(n, m, p):
+    assume n >= 0
+    assume {assumed}
+    buffer x in Vec
+    section vector:
+        fill x <- () @ V
+        {around}
+            {before}
+            for k in pipelined(0, n, stage = (0, 1), order = (0, 1), async_producers = (0, 1)):
+                load D <- A @ MTE2 at (k)
+                store C <- x @ MTE3 at (k)
+            {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("assumed", "around", "before", "after", "expected"),
+    [
+        ("m >= 0", "for t in range(m):", "fill x <- () @ V", "pass", "refuted (1, 2, 0)"),
+        ("0 <= m <= 1", "for t in range(m):", "fill x <- () @ V", "pass", "proved"),
+        ("m >= 0", "for t in range(m):", "pass", "fill x <- () @ V", "refuted (1, 1, 0)"),
+        ("m == 1", "if m == 1:", "fill x <- () @ V", "pass", "proved"),
+        ("0 <= m <= 1", "for t in range(m, -1, -1):", "fill x <- () @ V", "pass", "refuted (1, 1, 0)"),
+        ("m == 0", "for t in range(m, -1, -1):", "fill x <- () @ V", "pass", "proved"),
+        ("p == 1", "for t in range(m):", "fill x <- () @ V", "if p == 0:|    break", "refuted (1, 2, 1)"),
+        ("p == 0", "for t in range(m):", "fill x <- () @ V", "if p == 0:|    break", "unknown"),
+    ],
+)
+def test_what_only_the_next_execution_overwrites(
+    assumed: str, around: str, before: str, after: str, expected: str
+) -> None:
+    after = after.replace("|", "\n            ")
+    kernel = parse(NEXT.format(assumed=assumed, around=around, before=before, after=after))
+    result = check_pipeline(pipelines(kernel)[0], kernel)
+    values = {tuple(value for _, value in f.witness.values) for f in result.faults if f.witness is not None}
+    assert " ".join([result.verdict.value, *map(str, values)]) == expected
+    if result.verdict is Verdict.PROVED:
+        assert suggestion_for(pipelines(kernel)[0], kernel) is None
+
+
+@pytest.mark.parametrize(("most", "codes"), [(1, []), (2, ["922"])])
+def test_what_only_the_next_execution_reads(most: int, codes: list[str]) -> None:
+    """With one trip each, executions of the loop accumulate one after the other, in the version of iteration 0."""
+    kernel = parse(f"""\
+kernel sums(n, m):
+    assume 0 <= n <= {most}
+    assume 0 <= m <= 1
+    buffer acc in Vec
+    section vector:
+        clear acc <- () @ V
+        for t in range(m):
+            for k in pipelined(0, n, stage = (0, 1), order = (0, 1)):
+                add acc <- acc, A @ V
+                store C <- acc @ MTE3 at (k)
+""")
+    result = check_pipeline(pipelines(kernel)[0], kernel)
+    assert sorted(f.code for f in result.faults if f.severity.value == "error") == codes
+    assert all(dict(f.witness.values)["m"] == 1 for f in result.faults if f.witness is not None)

@@ -49,7 +49,7 @@ class _Builder:
                 self.node.replayable,
             ),
             first.value if first is not None else None,
-            repeated=self.around.repeated,
+            repeated=self.around.followed,
             variable=self.node.var,
             span=self.node.span,
         )
@@ -146,7 +146,7 @@ class _Builder:
         """The local buffers whose contents are used once the loop has ended."""
         local = [b.name for b in loop.buffers if b.local and b.name in loop.written]
         used = set(self.around.read)
-        if self.around.repeated:
+        if self.around.followed:
             # The next execution of the loop starts with what this one left, unless that is overwritten before.
             used |= loop.carried - self.around.refilled - self.body.kept
         return tuple(name for name in local if name in used)
@@ -164,5 +164,5 @@ class _Builder:
 
     def _read_later(self, loop: Loop) -> frozenset[str]:
         """The buffers that are not local and read once the loop has ended."""
-        again = {a.buffer for s in loop.statements for a in s.reads} if self.around.repeated else set[str]()
+        again = {a.buffer for s in loop.statements for a in s.reads} if self.around.followed else set[str]()
         return frozenset(b.name for b in loop.buffers if not b.local and b.name in self.around.read | again)

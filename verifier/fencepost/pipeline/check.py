@@ -8,10 +8,11 @@ from fencepost import ir
 from fencepost.findings import Row, Undecided, Verdict
 from fencepost.pipeline.accept import resolve
 from fencepost.pipeline.build import build
-from fencepost.pipeline.counts import trips_of
+from fencepost.pipeline.counts import further_round, trips_of
 from fencepost.pipeline.limits import Unreadable
 from fencepost.pipeline.model import Loop
 from fencepost.pipeline.planned import Unplanned, plan_stages
+from fencepost.pipeline.reached import impossible, reached
 from fencepost.pipeline.result import PipelineFault, PipelineResult
 from fencepost.pipeline.schedule import Plan
 from fencepost.pipeline.suggest import NoSuggestion, Suggestion, suggest
@@ -36,15 +37,29 @@ def check_pipeline(loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None
 
 
 def _check(loop: ir.Pipelined, kernel: ir.Kernel, deadline: float | None) -> PipelineResult:
-    around = find(loop, kernel)
     try:
-        model, trips = build(loop, around), trips_of(loop, around)
+        model, trips = _modelled(loop, kernel)
     except Unreadable as unreadable:
         return _unreadable(loop, unreadable)
-    result = _certain(verify(model, trips, deadline))
+    result = verify(model, trips, deadline).certain()
     if result.verdict is Verdict.NOT_APPLICABLE and loop.num_stages is not None:
         return _as_planned(model, trips, deadline)
+    if any(f.failure is not None for f in result.faults):
+        return reached(result, model, trips, loop, kernel, deadline)
     return result
+
+
+def _modelled(loop: ir.Pipelined, kernel: ir.Kernel) -> tuple[Loop, Trips]:
+    """The loop in terms of its accesses, and its trip counts.
+
+    Raises:
+        Unreadable: it holds something that cannot be taken into account.
+    """
+    around = find(loop, kernel)
+    trips = trips_of(loop, around)
+    if around.repeated and impossible(trips.given(further_round(loop, around), True)):
+        around = find(loop, kernel, "nothing")
+    return build(loop, around), trips
 
 
 def _unreadable(loop: ir.Pipelined, unreadable: Unreadable) -> PipelineResult:
@@ -62,7 +77,7 @@ def _as_planned(model: Loop, trips: Trips, deadline: float | None) -> PipelineRe
         planned = plan_stages(model)
     except Unplanned as unplanned:
         return PipelineResult((), Verdict.NOT_APPLICABLE, f"{asked}, stage and order left to the compiler: {unplanned}")
-    result = _certain(verify(planned, trips, deadline))
+    result = verify(planned, trips, deadline).certain()
     notes = planned.annotations
     chosen = f"{asked}, which the compiler turns into stage = {notes.stage}, order = {notes.order}"
     if result.verdict is Verdict.PROVED:
@@ -80,23 +95,6 @@ def _of_parameters(fault: PipelineFault, kernel: ir.Kernel) -> PipelineFault:
     return replace(fault, witness=replace(fault.witness, values=values))
 
 
-def _certain(result: PipelineResult) -> PipelineResult:
-    """Take back faults that rest on accesses whose cells were guessed."""
-    if result.plan is None:
-        return result
-    statements = result.plan.loop.statements
-    rough = {a.buffer for s in statements for a in (*s.reads, *s.writes) if a.rough}
-    kept = tuple(f for f in result.faults if f.cause is None or f.cause.buffer not in rough)
-    if len(kept) == len(result.faults):
-        return result
-    doubtful = next(f for f in result.faults if f not in kept)
-    assert doubtful.cause is not None
-    reason = f"FP{doubtful.code} is possible, but which cells of {doubtful.cause.buffer} are used is not known"
-    verdict = Verdict.UNKNOWN if all(f.severity.value != "error" for f in kept) else result.verdict
-    unknown = (*result.unknown, Undecided(Row.PIPELINE, reason, doubtful.spans[0]))
-    return replace(result, faults=kept, verdict=verdict, unknown=unknown, evidence=reason)
-
-
 def pipelines(kernel: ir.Kernel) -> tuple[ir.Pipelined, ...]:
     """The annotated loops of a kernel, in text order."""
     return tuple(node for node in ir.walk(kernel) if isinstance(node, ir.Pipelined))
@@ -105,7 +103,7 @@ def pipelines(kernel: ir.Kernel) -> tuple[ir.Pipelined, ...]:
 def plan_of(loop: ir.Pipelined, kernel: ir.Kernel) -> Plan | None:
     """What the compiler makes of a loop, for showing it; None if the loop is rejected or could not be read."""
     try:
-        model = build(loop, find(loop, kernel))
+        model, _ = _modelled(loop, kernel)
         if loop.stage is None and loop.order is None and loop.num_stages is not None:
             model = plan_stages(model)
     except (Unreadable, Unplanned):
@@ -121,8 +119,9 @@ def suggestion_for(
     `deadline` is a time of `time.monotonic()` after which the search is given up; `written` is what `check_pipeline`
     says about the loop, if that is known.
     """
-    around = find(loop, kernel)
     try:
-        return suggest(build(loop, around), trips_of(loop, around), deadline, written)
+        model, trips = _modelled(loop, kernel)
+        written = _check(loop, kernel, deadline) if written is None else written
+        return suggest(model, trips, deadline, written)
     except Unreadable:
         return None

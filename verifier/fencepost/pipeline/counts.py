@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.model.functions import FunctionTable, Point
-from fencepost.pipeline.forms import Form, Scope
+from fencepost.pipeline.forms import SOMEWHERE, Form, Scope
 from fencepost.pipeline.setting import ITERATION, Setting
 from fencepost.pipeline.smt import Writer, number, quoted
 from fencepost.pipeline.surroundings import Surroundings
@@ -35,6 +35,23 @@ def trips_of(loop: ir.Pipelined, around: Surroundings) -> Trips:
             if isinstance(term, ir.Name) and term.id in names:
                 return Simple(names, (term.id, factor, count.sequence.values[0]))
     return Solved(around, scope, loop, count)
+
+
+def further_round(loop: ir.Pipelined, around: Surroundings) -> ir.Expr:
+    """The condition that some loop around `loop` has a round after that in which `loop` is reached.
+
+    A jump may still keep that from being run.
+    """
+    text = around.scope(loop).extended().text
+    parts: list[ir.Expr] = []
+    for owner, _ in around.enclosing:
+        if not isinstance(owner, ir.If):
+            step = text(owner.step) if isinstance(owner, ir.For) else ir.Int(1)
+            value, stop = ir.Binary("+", ir.Name(owner.var), step), text(owner.stop)
+            up = ir.Logic("and", (ir.Compare(ir.Int(0), (("<", step),)), ir.Compare(value, (("<", stop),))))
+            down = ir.Logic("and", (ir.Compare(ir.Int(0), ((">", step),)), ir.Compare(value, ((">", stop),))))
+            parts += [up, down]
+    return ir.Logic("or", tuple(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +147,13 @@ class Solved:
         around = {owner.var for owner, _ in self.around.enclosing if not isinstance(owner, ir.If)}
         return _other_name(condition, self._known() | around | {ITERATION})
 
+    def _is_settled(self, condition: ir.Expr, known: Container[str]) -> bool:
+        """Whether a condition has the same value wherever it stands in a round of the loops around."""
+        return _other_name(condition, known) is None and not any(
+            isinstance(n, (ir.Item, ir.Field)) or (isinstance(n, ir.Call) and n.function == SOMEWHERE)
+            for n in ir.walk(condition)
+        )
+
     def _known(self) -> set[str]:
         kernel = self.around.kernel
         return set(kernel.parameters) | set(ir.BUILTINS) | {c.name for c in kernel.constants}
@@ -149,8 +173,10 @@ class Solved:
                 (ir.Compare(text(owner.start), (("<=", ir.Name(owner.var)), ("<", text(owner.stop)))), True)
             ]
             if isinstance(owner, ir.For) and owner.step != ir.Int(1):
-                inside = _strided(owner, text(owner.start), text(owner.stop), text(owner.step))
+                known.add(f"#turn of {owner.var}")
+                inside = _strided(owner, text(owner.start), text(owner.stop), _step(owner, text(owner.step)))
             conditions += inside
+        conditions += [(c, False) for c in map(text, self.around.passed) if self._is_settled(c, known)]
         span = ir.Binary("-", text(self.loop.stop), text(self.loop.start))
         count = ir.Call("max", (ir.Int(0), span))
         for expr in (count, *(c for c, _ in conditions)):
@@ -166,12 +192,19 @@ def _other_name(expr: ir.Expr, known: Container[str]) -> str | None:
     return next((name for name in names if name not in known), None)
 
 
-def _strided(owner: ir.For, start: ir.Expr, stop: ir.Expr, step: ir.Expr) -> list[tuple[ir.Expr, bool]]:
+def _step(owner: ir.For, step: ir.Expr) -> int:
+    match step:
+        case ir.Int(value):
+            return value
+        case ir.Unary("-", ir.Int(value)):
+            return -value
+    raise Unclear(f"the step of the loop over {owner.var} is not constant")
+
+
+def _strided(owner: ir.For, start: ir.Expr, stop: ir.Expr, step: int) -> list[tuple[ir.Expr, bool]]:
     variable, turn = ir.Name(owner.var), ir.Name(f"#turn of {owner.var}")
-    if not isinstance(step, ir.Int):
-        raise Unclear(f"the step of the loop over {owner.var} is not constant")
-    place = ir.Binary("+", start, ir.Binary("*", step, turn))
-    inside = ir.Compare(variable, (("<" if step.value > 0 else ">", stop),))
+    place = ir.Binary("+", start, ir.Binary("*", ir.Int(step), turn))
+    inside = ir.Compare(variable, (("<" if step > 0 else ">", stop),))
     return [
         (ir.Compare(variable, (("==", place),)), True),
         (ir.Compare(ir.Int(0), (("<=", turn),)), True),

@@ -152,7 +152,7 @@ def _single(plan: Plan, trips: Trips, only: int) -> Decision:
         return Decision(Verdict.VACUOUS, "no parameters reach the loop")
     result = outcome(plan, only, setting)
     if result.wrong:
-        return Decision(Verdict.REFUTED, f"the loop has {only} trips", (Failure(result, setting),))
+        return _refuted(f"the loop has {only} trips", Failure(result, setting))
     return Decision(Verdict.PROVED, f"both programs were run for the only trip count, {only}")
 
 
@@ -169,9 +169,18 @@ def _kept(plan: Plan, trips: Trips, deadline: float | None) -> Decision:
                 return Decision(Verdict.UNKNOWN, _NO_TIME)
             break
     if failures:
-        return Decision(Verdict.REFUTED, f"fewer trips than the last stage, {plan.last_stage}", tuple(failures))
+        return _refuted(f"fewer trips than the last stage, {plan.last_stage}", *failures)
     few = f"; 0 to {last - 1} trips were run" if last else ""
     return Decision(Verdict.PROVED, _DEPENDENCES + few)
+
+
+def _refuted(evidence: str, *failures: Failure) -> Decision:
+    """A refutation, by those runs in which something goes wrong for the parameters of the kernel, too."""
+    shown = tuple(f for f in failures if f.outcome.wrong)
+    if not shown:
+        trips = failures[0].outcome.trips
+        return Decision(Verdict.UNKNOWN, f"something may go wrong with {trips} trips, but no run of them shows it")
+    return Decision(Verdict.REFUTED, evidence, shown)
 
 
 def _failure(plan: Plan, result: Outcome, setting: Setting) -> Failure:
@@ -212,7 +221,7 @@ def _explore(plan: Plan, trips: Trips, ahead: Horizon, deadline: float | None) -
                 break
             return Decision(Verdict.UNKNOWN, _NO_TIME)
     if failures:
-        return Decision(Verdict.REFUTED, "runs of both programs differ", tuple(failures))
+        return _refuted("runs of both programs differ", *failures)
     last = outcomes[ahead.settled :]
     for result in last:
         if result.wrong:
@@ -236,7 +245,7 @@ def _far(plan: Plan, trips: Trips, count: int) -> Decision:
     setting = trips.setting(count)
     if (count + plan.depth) * len(plan.slots) > _MAX_RUN or setting is None:
         return Decision(Verdict.UNKNOWN, f"the programs differ for {count} trips or so, too many to be run")
-    return Decision(Verdict.REFUTED, "runs of both programs differ", (Failure(outcome(plan, count, setting), setting),))
+    return _refuted("runs of both programs differ", Failure(outcome(plan, count, setting), setting))
 
 
 def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str, deadline: float | None) -> Decision:
@@ -263,7 +272,7 @@ def _search(plan: Plan, trips: Trips, lost: Lost | None, why: str, deadline: flo
             result = outcome(plan, count, trial)
             guessed = (name for name, arguments in table.used if not arguments)
             if result.wrong and not any(trips.computed(ir.Name(name)) for name in guessed):
-                return Decision(Verdict.REFUTED, "runs of both programs differ", (Failure(result, trial),))
+                return _refuted("runs of both programs differ", Failure(result, trial))
     return Decision(Verdict.UNKNOWN, missing)
 
 

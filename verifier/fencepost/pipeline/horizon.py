@@ -66,7 +66,7 @@ def horizon(plan: Plan) -> Horizon | str:
             return f"the condition of {text.label} is not known"
     period, head, spread = lcm(shape.period, *plan.versions.values()), shape.head, 0
     for buffer in plan.loop.buffers:
-        if buffer.name not in plan.loop.written & buffers:
+        if buffer.name not in plan.changing & buffers:
             continue
         found = slots_of(plan, buffer)
         if isinstance(found, str):

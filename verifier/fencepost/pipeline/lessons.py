@@ -84,9 +84,7 @@ def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: Serial
         others = [s for s in others if s.number != race.writer]
     ordered = [s for s in plan.emitted if s.number in matter]
     apart: list[str] = []
-    for a, b in pairwise(ordered):
-        if not (a.is_async and b.is_async and a.stage == b.stage):
-            continue
+    for a, b in _neighbours(ordered):
         between = [x for x in others if a.order < x.order < b.order]
         matter |= {x.number for x in between}
         here, there = question.order(a.number), question.order(b.number)
@@ -108,6 +106,17 @@ def missing_wait(question: Question, proposal: Proposal, plan: Plan, run: Serial
         moved = (f"(= {question.stage(n)} {k})" for n in free for k in notes.async_stages or ())
         parts.append(f"(not {either(moved)})")
     return question.taken_apart(f"(not {both(parts)})")
+
+
+def _neighbours(ordered: list[Slot]) -> Iterator[tuple[Slot, Slot]]:
+    """Pairs of asynchronous statements that follow each other in some step, and then share a commit.
+
+    Statements of other stages may stand between them: they are absent in some steps of the prologue or the epilogue.
+    """
+    for place, a in enumerate(ordered):
+        b = next((b for b in ordered[place + 1 :] if b.stage == a.stage), None)
+        if a.is_async and b is not None and b.is_async:
+            yield a, b
 
 
 def _hindering(plan: Plan, others: list[Slot]) -> list[Slot]:

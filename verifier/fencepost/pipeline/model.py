@@ -162,7 +162,7 @@ class Loop:
 
     `after` are the cells that are read after the loop, `written_later` those that are written then; as a whole, a
     buffer without end stands for all its cells that the loop uses.  `read_later` are other buffers that are read then.
-    If the loop is `repeated`, its own statements come next.
+    If the loop is `repeated`, it may run again: its own statements come next.
     """
 
     statements: tuple[Statement, ...]

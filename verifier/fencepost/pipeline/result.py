@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
-from fencepost.findings import Severity, Undecided, Verdict, Witness
+from fencepost.findings import Row, Severity, Undecided, Verdict, Witness
 from fencepost.ir import Span
 from fencepost.pipeline.decide import Failure
 from fencepost.pipeline.diagnose import Cause
@@ -45,3 +46,25 @@ class PipelineResult:
     unknown: tuple[Undecided, ...] = ()
     plan: Plan | None = None
     values_agree: bool | None = None
+
+    def certain(self) -> PipelineResult:
+        """Take back faults that rest on accesses whose cells were guessed."""
+        if self.plan is None:
+            return self
+        statements = self.plan.loop.statements
+        rough = {a.buffer for s in statements for a in (*s.reads, *s.writes) if a.rough}
+        return self.without(
+            lambda f: f.cause is not None and f.cause.buffer in rough,
+            lambda f: f"which cells of {f.cause.buffer if f.cause else ''} are used is not known",
+        )
+
+    def without(self, doubtful: Callable[[PipelineFault], bool], why: Callable[[PipelineFault], str]) -> PipelineResult:
+        """Take back the faults that are `doubtful`; `why` says what is not known about one."""
+        taken = tuple(f for f in self.faults if doubtful(f))
+        if not taken:
+            return self
+        kept = tuple(f for f in self.faults if f not in taken)
+        reason = f"FP{taken[0].code} is possible, but {why(taken[0])}"
+        verdict = self.verdict if any(f.severity is Severity.ERROR for f in kept) else Verdict.UNKNOWN
+        unknown = (*self.unknown, Undecided(Row.PIPELINE, reason, taken[0].spans[0]))
+        return replace(self, faults=kept, verdict=verdict, unknown=unknown, evidence=reason)

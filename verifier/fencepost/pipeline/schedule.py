@@ -118,6 +118,12 @@ class Plan:
         return (*self.loop.written_later, *own)
 
     @cached_property
+    def changing(self) -> frozenset[str]:
+        """The buffers that the loop writes, or whoever comes after it while asynchronous statements still use them."""
+        late = self.written_later if any(slot.is_async for slot in self.slots) else ()
+        return self.loop.written | {a.buffer for a in late}
+
+    @cached_property
     def visible(self) -> tuple[frozenset[str], tuple[Slot, ...]]:
         """The buffers whose contents may reach something visible after the loop, and the statements that do that.
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from fencepost import ir
 from fencepost.pipeline.forms import Scope
+
+After: TypeAlias = Literal["nothing", "rounds", "executions"]
+"""What loops around a loop do after an execution of it: no more rounds, rounds without the loop, or any rounds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +20,10 @@ class Surroundings:
     `enclosing` are the loops and branches around it, outermost first, each with the number of the branch that holds
     the loop (0 for loops, -1 for else).  `read` are the buffers that the rest of the kernel may read as the loop left
     them; `written` those that it writes, `overwritten` those that it may write after the loop.  `repeated`: the loop
-    may run several times.  `refilled` are the buffers that are surely written between two executions of the loop.
-    `others` is what is not before the loop: behind it, and in other sections.
+    may run several times; `after` says what may come after the execution that is looked at.  `refilled` are the
+    buffers that are surely written between two executions of the loop.  `others` is what is not before the loop:
+    behind it, and in other sections.  `jumps` says whether a round of a loop around may end early; where the loop is
+    reached, none of the conditions `passed` held in that round.
     """
 
     kernel: ir.Kernel
@@ -27,8 +32,16 @@ class Surroundings:
     written: frozenset[str]
     overwritten: frozenset[str]
     repeated: bool
+    after: After
     refilled: frozenset[str]
     others: tuple[ir.Section | ir.Stmt, ...]
+    jumps: bool
+    passed: tuple[ir.Expr, ...]
+
+    @property
+    def followed(self) -> bool:
+        """Whether the loop may run again after the execution that is looked at."""
+        return self.repeated and self.after == "executions"
 
     def slots(self, buffer: str, written: bool) -> frozenset[int] | None:
         """The slots of a buffer that are read, or `written`, after the loop or beside it; None if it may be any."""
@@ -43,15 +56,19 @@ class Surroundings:
                     return None
         slots = frozenset(a.index.value for a in accesses if isinstance(a.index, ir.Int) and a.part is None)
         known = all(isinstance(a.index, ir.Int) and a.part is None for a in accesses)
-        return slots if accesses and known and not self.repeated else None
+        again = self.repeated and self.after != "nothing"
+        return slots if accesses and known and not again else None
 
     def scope(self, loop: ir.Pipelined) -> Scope:
         """What names mean in the body of the loop, before the body itself is looked at."""
         return Scope(loop.var, loop.start, loop.stop, {c.name: c.value for c in self.kernel.constants})
 
 
-def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
+def find(loop: ir.Pipelined, kernel: ir.Kernel, after: After = "executions") -> Surroundings:
     """Locate `loop` in `kernel`.
+
+    Args:
+        after: what may come after the execution of the loop that is looked at.
 
     Raises:
         ValueError: the loop is not there.
@@ -60,17 +77,25 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
     enclosing: list[tuple[ir.For | ir.If | ir.Pipelined, int]] = []
     flow = _Flow(loop)
     written, later = set[str](), set[str]()
-    repeated = False
-    for owner, branch, before, after in reversed(path):
-        flow.run(after)
-        written |= {name for stmt in (*before, *after) for name in written_by(stmt)}
-        later |= {name for stmt in after for name in written_by(stmt)}
+    repeated, jumps = False, False
+    passed: list[ir.Expr] = []
+    for owner, branch, before, behind in reversed(path):
+        flow.run(behind)
+        written |= {name for stmt in (*before, *behind) for name in written_by(stmt)}
+        later |= {name for stmt in behind for name in written_by(stmt)}
         if isinstance(owner, (ir.For, ir.Pipelined)):
             repeated = True
-            later |= {name for stmt in owner.body for name in written_by(stmt, loop)}
-            flow.next_round(owner)
+            if after != "nothing":
+                later |= {name for stmt in owner.body for name in written_by(stmt, loop)}
+            flow.next_round(owner, last=after == "nothing")
         if not isinstance(owner, (ir.Kernel, ir.Section)):
             enclosing.insert(0, (owner, branch))
+    for place, (_, _, before, behind) in enumerate(path):
+        if any(isinstance(owner, (ir.For, ir.Pipelined)) for owner, *_ in path[: place + 1]):
+            jumps = jumps or any(may_jump(stmt) for stmt in (*before, *behind))
+            inside = {o.var for o, *_ in path[place + 1 :] if isinstance(o, (ir.For, ir.Pipelined))}
+            leaving = (condition for stmt in before for condition in _leaving(stmt))
+            passed += [c for c in leaving if not inside & set(read_by(c))]
     own = {id(owner) for owner, *_ in path}
     others = [item for item in kernel.body if id(item if isinstance(item, ir.Section) else kernel) not in own]
     elsewhere = {name for item in others for name in written_by(item)}
@@ -84,9 +109,33 @@ def find(loop: ir.Pipelined, kernel: ir.Kernel) -> Surroundings:
         frozenset(written),
         frozenset(later | elsewhere),
         repeated,
+        after,
         refilled,
-        (*(stmt for _, _, _, after in path for stmt in after), *others),
+        (*(stmt for _, _, _, behind in path for stmt in behind), *others),
+        jumps,
+        tuple(passed),
     )
+
+
+def may_jump(stmt: ir.Stmt) -> bool:
+    """Whether a statement may leave the loop around it, or the round."""
+    match stmt:
+        case ir.Break() | ir.Continue():
+            return True
+        case ir.If(branches, orelse):
+            return any(may_jump(inner) for arm in (*(arm for _, arm in branches), orelse) for inner in arm)
+    return False
+
+
+def _leaving(stmt: ir.Stmt) -> Iterator[ir.Expr]:
+    """The conditions under which a branch surely leaves the round."""
+    if not isinstance(stmt, ir.If):
+        return
+    others: tuple[ir.Expr, ...] = ()
+    for condition, arm in (*stmt.branches, (ir.Int(1), stmt.orelse)):
+        if any(isinstance(inner, (ir.Break, ir.Continue)) for inner in arm):
+            yield ir.Logic("and", (*others, condition)) if others else condition
+        others += (ir.Unary("not", condition),)
 
 
 def _elsewhere(items: list[ir.Section | ir.Stmt], loop: ir.Pipelined, buffers: set[str]) -> set[str]:
@@ -201,13 +250,16 @@ class _Flow:
         self.live = bool(filled)
         self.filled = set.intersection(*filled) if filled else set()
 
-    def next_round(self, owner: ir.For | ir.Pipelined) -> None:
-        """From the end of the body of `owner`, which holds the loop: run further rounds, and go on behind them."""
+    def next_round(self, owner: ir.For | ir.Pipelined, last: bool) -> None:
+        """From the end of the body of `owner`, which holds the loop: run further rounds, and go on behind them.
+
+        There are none if this round is the `last`.
+        """
         ends = [*self.rounds, *([self.filled] if self.live else [])]
         exits = [*ends, *self.exits]
         self.rounds.clear()
         self.exits.clear()
-        if ends:
+        if ends and not last:
             again = replace(self, filled=set.intersection(*ends) | {owner.var}, live=True, rounds=[], exits=[])
             again.run(owner.body)
         self.live = bool(exits)

@@ -66,7 +66,7 @@ def waits_undecided(plan: Plan, known: bool = False) -> str | None:
         found = slots_of(plan, buffer)
         return isinstance(found, str) or (known and any(s.period > 1 for s in found))
 
-    vague = {b.name for b in loop.buffers if b.name in loop.written and is_vague(b)}
+    vague = {b.name for b in loop.buffers if b.name in plan.changing and is_vague(b)}
 
     def coarse(access: Access) -> Access:
         return Access(access.buffer, At(Sequence.constant(0))) if access.buffer in vague else access
@@ -79,7 +79,8 @@ def waits_undecided(plan: Plan, known: bool = False) -> str | None:
     if any(_mapped(s, coarse, sure) != s for s in several):
         return "an asynchronous statement has several steps"
     statements = tuple(_mapped(s, coarse, sure) for s in loop.statements)
-    rough = plan.altered(replace(loop, statements=statements, after=tuple(map(coarse, loop.after))))
+    after, later = tuple(map(coarse, loop.after)), tuple(map(coarse, loop.written_later))
+    rough = plan.altered(replace(loop, statements=statements, after=after, written_later=later))
     ahead = horizon(rough)
     if isinstance(ahead, str):
         return ahead

@@ -32,6 +32,8 @@ def verify(loop: Loop, trips: Trips = ANY_TRIPS, deadline: float | None = None) 
         return PipelineResult((), Verdict.NOT_APPLICABLE, _unannotated(loop))
     decision = decide(plan, trips, deadline)
     found = causes(plan, decision.failures)
+    if decision.verdict is Verdict.REFUTED and not found:
+        decision = Decision(Verdict.UNKNOWN, f"{decision.evidence}, but what the cause is was not found")
     dynamic = tuple(_fault(plan, cause, _failure(decision, cause)) for cause in found)
     static = tuple(_static(plan, {c.code for c in found}, trips))
     faults = (*dynamic, *static, *warnings)
