@@ -26,8 +26,8 @@ _MAX_ITEMS = 100_000
 _PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "abs": abs, "round": round, "divmod": divmod}
 
 _NAMES = """
-    abs all any bool dict divmod enumerate float int isinstance len list max min range reversed round set sorted str sum
-    tuple zip
+    abs all any bool dict divmod enumerate float int isinstance len list max min object range reversed round set sorted str
+    sum tuple zip
 """
 _SECOND = {"sum": "start", "enumerate": "start", "int": "base", "round": "ndigits"}  # keyword of the second argument
 _FLAGS = {"sorted": "reverse", "zip": "strict"}
@@ -109,6 +109,8 @@ def builtin(
         case "int" | "float" | "bool" | "str" | "abs" | "round" | "divmod", _ if arguments and all(
             isinstance(a, (bool, int, float, str)) for a in arguments
         ):
+            if name == "round" and len(arguments) > 1 and isinstance(arguments[1], int) and abs(arguments[1]) > 1000:
+                raise Unreadable("round() to so many digits is not supported", node)
             try:
                 return _PLAIN[name](*arguments)  # type: ignore[operator]
             except (TypeError, ValueError, ArithmeticError) as error:
