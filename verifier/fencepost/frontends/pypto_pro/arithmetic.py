@@ -177,7 +177,8 @@ def _fold(symbol: str, function: Callable[[Any, Any], Any], left: Value, right: 
 def _length(symbol: str, left: Value, right: Value) -> int:
     """About how many bits or elements the result has."""
     sizes = [
-        v.bit_length() if isinstance(v, int) else len(v) if isinstance(v, (str, bytes, tuple)) else 0 for v in (left, right)
+        v.bit_length() if isinstance(v, int) else len(v) if isinstance(v, (str, bytes, tuple)) else 0
+        for v in (left, right)
     ]
     match symbol:
         case "**" | "<<" if isinstance(left, int) and isinstance(right, int):

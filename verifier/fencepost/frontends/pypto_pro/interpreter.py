@@ -31,7 +31,7 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
-from fencepost.frontends.rebinding import assigned_inside, bindings
+from fencepost.frontends.rebinding import assigned_inside, bindings, declared_elsewhere
 
 _MAX_STEPS = 50_000
 _MAX_DEPTH = 40  # calls inside each other that are followed
@@ -432,7 +432,8 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     """
     if budget.depth >= _MAX_DEPTH:
         raise Unreadable("functions call each other too deeply", node)
-    scope = Environment(function.scope.source, function.scope, dict(values), function.node)
+    shared = declared_elsewhere(function.node)
+    scope = Environment(function.scope.source, function.scope, dict(values), function.node, shared=shared)
     interpreter = ConstantInterpreter(function.scope.source, scope, budget)
     budget.depth += 1
     try:
