@@ -121,7 +121,10 @@ class Factories:
 
     def _calls(self, name: str) -> Iterator[ast.Call]:
         """Calls of a function by name."""
-        for node in ast.walk(self.tree):
+        stack: list[ast.AST] = [self.tree]
+        while stack:
+            node = stack.pop()
+            stack += ast.iter_child_nodes(node)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
                 yield node
 
