@@ -233,7 +233,7 @@ def test_a_parameter_of_a_factory_that_gets_another_value_is_not_known() -> None
 
 def test_pytest_calls_a_test_with_its_default_values() -> None:
     found, taken = _made("", FIRST + "def test(d=1):\n    make(d)\ntest(0)")
-    assert found == ["wait_cross_core depth @ V"] and taken.endswith("depth = 0 or 1")
+    assert found == ["wait_cross_core depth @ V"] and taken.endswith("depth = 1 or 0")
 
 
 def test_a_default_of_a_factory_is_that_of_its_definition() -> None:

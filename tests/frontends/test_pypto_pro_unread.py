@@ -30,6 +30,9 @@ LOST = {
     "an asynchronous function": f"@pl.jit\nasync {BAD}",
     "a call of a function without sections": f"{PLAIN}k = pl.jit(bad)\n",
     "a decorator of a function without sections": f"from common import pto_kernel\n@pto_kernel\n{PLAIN}",
+    "a function without sections in a list": (
+        "def bad():\n    pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=1)\nfor f in [bad]:\n    pl.jit(f)\n"
+    ),
     "other names of the language": (
         "from pypto_pro.language import section_vector as on\nfrom common import pto_kernel\n"
         "@pto_kernel\ndef bad(a):\n    with on():\n        pass\n"
@@ -73,6 +76,9 @@ QUIET = {
     "a host function": GOOD + "def host(x):\n    return good(x)\n",
     "a decorated host function": GOOD + "@functools.lru_cache\ndef host(x: int):\n    return good(x)\n",
     "a vector function": "@pl.vector_function\ndef v(a: pl.Tensor[[64], pl.DT_FP16]):\n    pass\n" + GOOD,
+    "a helper with signals that nothing calls": (
+        GOOD + "def part():\n    pl.system.wait_cross_core(pipe=pl.PipeType.V, event_id=1)\n"
+    ),
     "helpers without sections": GOOD + "def part(t, a: pl.Tensor[[64], pl.DT_FP16]):\n    pl.load(t, a, [0, 0])\n",
 }
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.kernels import FoundKernel
 from fencepost.frontends.pypto_pro.values import Class, Decorated, Function, Module, OneOf, Value
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_DEVICE = frozenset(
-    {
-        "section_cube", "section_vector", "set_cross_core", "wait_cross_core", "sync_src", "sync_dst", "mutex_lock",
-        "mutex_unlock", "sync_all", "bar_all",
-    }
-)  # fmt: skip
-"""What stands only in kernels, and in functions that they call."""
+_SECTIONS = frozenset({"section_cube", "section_vector"})
+_DEVICE = _SECTIONS | {
+    "set_cross_core", "wait_cross_core", "sync_src", "sync_dst", "mutex_lock", "mutex_unlock", "sync_all", "bar_all",
+}  # fmt: skip
+"""What stands only in kernels, and in functions that they call: a function with a section is no mere helper."""
 _GLOBAL_MEMORY = frozenset({"Tensor", "Ptr"})
 
 
@@ -31,8 +29,8 @@ def unread_functions(
         kernels: all kernels that are found in the text.
     """
     covered = _reached(kernels)
-    given = {id(n) for call in ast.walk(tree) if isinstance(call, ast.Call) for n in call.args}
-    named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) in given}
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    named = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and id(n) not in called}
     stack: list[ast.AST] = [tree]
     while stack:
         node = stack.pop()
@@ -40,7 +38,9 @@ def unread_functions(
             continue
         if isinstance(node, _FUNCTIONS):
             wrapped = bool(node.decorator_list) or node.name in named
-            if any(_is_device(n, module) for n in _own_nodes(node)) or (wrapped and _is_kernel_like(node, module)):
+            own = list(_own_nodes(node))
+            words = _DEVICE if wrapped else _SECTIONS
+            if any(_is_device(n, module, words) for n in own) or (wrapped and _is_kernel_like(node, module)):
                 yield node
         stack += list(ast.iter_child_nodes(node))[::-1]
 
@@ -50,18 +50,18 @@ def has_device_code(function: ast.FunctionDef, scope: Environment) -> bool:
     return any(_is_device(n, scope) for n in ast.walk(function))
 
 
-def _is_device(node: ast.AST, scope: Environment) -> bool:
+def _is_device(node: ast.AST, scope: Environment, words: Collection[str] = _DEVICE) -> bool:
     match node:
         case ast.Attribute(attr=name):
-            return name in _DEVICE
+            return name in words
         case ast.Name(id=name):
             try:
                 value = scope.find(name)
             except KeyError:
-                return name in _DEVICE
+                return name in words
             if isinstance(value, Module):
-                return value.path.rpartition(".")[2] in _DEVICE
-            return name in _DEVICE and not isinstance(value, Function)
+                return value.path.rpartition(".")[2] in words
+            return name in words and not isinstance(value, Function)
     return False
 
 
