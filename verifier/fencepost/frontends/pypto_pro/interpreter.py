@@ -194,16 +194,26 @@ class ConstantInterpreter(Evaluator):
             return Class(stmt, scope, "the class has methods that change its members")
         if any(not self._keeps_members(d) for d in stmt.decorator_list):
             return Class(stmt, scope, "a decorator may change it")
-        match [self.value(base) for base in stmt.bases]:
+        match [self.value(base) for base in stmt.bases if not self._is_object(base)]:
             case _ if stmt.keywords:
                 return Class(stmt, scope, "a metaclass or base may change it")
-            case [] | [Module(path="builtins.object")]:
+            case []:
                 return Class(stmt, scope)
             case [Module(path="enum.IntEnum")] if not any(map(_is_function, stmt.body)):
                 kept = {n: int(v) if isinstance(v, int) else Unknown(n) for n, v in scope.names.items()}
                 scope.names = kept
                 return Class(stmt, scope)
         return Class(stmt, scope, "its base decides what it is")
+
+    def _is_object(self, base: ast.expr) -> bool:
+        """Whether a base is the one that all classes have."""
+        if not isinstance(base, ast.Name) or base.id != "object":
+            return False
+        try:
+            self.environment.find(base.id)
+        except KeyError:
+            return True
+        return False
 
     def _keeps_members(self, decorator: ast.expr) -> bool:
         """Whether a decorator of a class leaves the values of its members alone."""

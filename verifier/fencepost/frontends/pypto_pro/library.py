@@ -26,8 +26,8 @@ _MAX_ITEMS = 100_000
 _PLAIN = {"int": int, "float": float, "bool": bool, "str": str, "abs": abs, "round": round, "divmod": divmod}
 
 _NAMES = """
-    abs all any bool dict divmod enumerate float int isinstance len list max min object range reversed round set sorted
-    str sum tuple zip
+    abs all any bool dict divmod enumerate float int isinstance len list max min range reversed round set sorted str sum
+    tuple zip
 """
 _SECOND = {"sum": "start", "enumerate": "start", "int": "base", "round": "ndigits"}  # keyword of the second argument
 _FLAGS = {"sorted": "reverse", "zip": "strict"}
