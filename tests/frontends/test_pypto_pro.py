@@ -77,10 +77,11 @@ def test_decorators() -> None:
     for decorator in ("@jit", "@pl.jit", '@pl.jit(arch="a3", auto_mutex=False)', "@other", "@pl.jit(**given)"):
         text += f"{decorator}\ndef kernel():\n    with pl.section_vector():\n        {WAIT.format(0)}\n"
     found = result(text)
-    assert [k.name for k in found.kernels] == ["kernel", "kernel_2", "kernel_3", "kernel_4"]
-    assert [k.auto_mutex for k in found.kernels] == [False, True, False, True]
+    assert [k.name for k in found.kernels] == ["kernel", "kernel_2", "kernel_3", "kernel_4", "kernel_5"]
+    assert [k.auto_mutex for k in found.kernels] == [False, True, False, True, True]
+    assert "@other is not understood to make a kernel of it" in unread(found.kernels[3])[0]
     assert found.kernels[2].target == "a3"
-    assert unread(found.kernels[3]) == ["27: the options of this kernel could not be read"]
+    assert unread(found.kernels[4]) == ["27: the options of this kernel could not be read"]
 
 
 def test_other_names_for_the_language() -> None:

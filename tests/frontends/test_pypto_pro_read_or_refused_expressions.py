@@ -37,7 +37,7 @@ def sides(before: str, cube: str, vector: str = "") -> tuple[list[str], list[str
 
 def reported(before: str, cube: str, vector: str = "") -> list[str]:
     """What is reported as not read."""
-    (kernel,) = result(module(before, cube, vector)).kernels
+    kernel = next(k for k in result(module(before, cube, vector)).kernels if k.name == "kernel")
     return [text.split(": ", 1)[1] for text in unread(kernel)]
 
 

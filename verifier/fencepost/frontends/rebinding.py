@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import builtins as python
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 NAMESPACES = frozenset({"globals", "locals", "vars"})
 """Functions that give all names of a scope, if they get no argument."""
@@ -74,6 +76,43 @@ def assigned_inside(stmt: ast.stmt) -> set[str]:
 def declared_global(tree: ast.AST) -> set[str]:
     """The names that functions or classes declare to be those of the module: they may assign them."""
     return {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+
+
+def declared_elsewhere(function: ast.AST) -> set[str]:
+    """The names that a function, or one inside it, declares to be those of a scope around it."""
+    kinds = (ast.Global, ast.Nonlocal)
+    return {name for node in ast.walk(function) if isinstance(node, kinds) for name in node.names}
+
+
+def unsteady(body: Sequence[ast.stmt], start: int, given: Iterable[str] = ()) -> set[str]:
+    """The names of a scope that may have several values from its statement number `start` on.
+
+    A name that is bound once has no other value when it is read; that of a built-in function has one from the start.
+
+    Args:
+        body: the statements of the scope.
+        start: the first statement during or after which the names are read.
+        given: names that have a value before: parameters.
+    """
+    later = Counter(bindings(body[start:]))
+    loops = [n for n in _own_nodes(body[start:]) if isinstance(n, (ast.For, ast.AsyncFor, ast.While))]
+    several = {*bindings(body[:start]), *given, *dir(python), *bindings(loops)}
+    found = {name for name, count in later.items() if count > 1 or name in several}
+    return found | ({*later, *several} if any(map(_takes_all, _own_nodes(body[start:]))) else set())
+
+
+def _own_nodes(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """The nodes of statements, without those of functions inside."""
+    stack = list(body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            stack += ast.iter_child_nodes(node)
+
+
+def _takes_all(node: ast.AST) -> bool:
+    return isinstance(node, ast.ImportFrom) and any(alias.name == "*" for alias in node.names)
 
 
 def hidden_change(tree: ast.Module, module: str) -> str | None:

@@ -39,7 +39,12 @@ FRONT_ENDS = (
         "PyPTO-Pro",
         "fencepost.frontends.pypto_pro",
         (".py",),
-        (re.compile(r"\bpypto_pro\b"), re.compile(r"^[ \t]*@(?:\w+\.)*jit\b", re.MULTILINE)),
+        (
+            re.compile(r"\bpypto_pro\b"),
+            re.compile(
+                r"^[ \t]*@(?:\w+\.)*jit\b|\bsection_(?:cube|vector)\b|\b(?:set|wait)_cross_core\b", re.MULTILINE
+            ),
+        ),
     ),
     FrontEnd(
         "PyPTO IR",

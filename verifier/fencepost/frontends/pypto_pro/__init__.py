@@ -11,10 +11,11 @@ import math
 
 from fencepost import ir
 from fencepost.findings import InputError
-from fencepost.frontends.pypto_pro.assemble import Lowered, lower_kernel
+from fencepost.frontends.pypto_pro.assemble import Lowered, lower_kernel, unread_kernel
 from fencepost.frontends.pypto_pro.interpreter import Budget
-from fencepost.frontends.pypto_pro.kernels import FoundKernel, find_kernels
+from fencepost.frontends.pypto_pro.kernels import FoundKernel, find_kernels, module_scope
 from fencepost.frontends.pypto_pro.source import Source
+from fencepost.frontends.pypto_pro.unread import has_device_code, unread_functions
 from fencepost.frontends.pypto_pro.values import Class, DType, Value
 from fencepost.frontends.result import ReadResult
 
@@ -31,17 +32,23 @@ def read(text: str, file: str) -> ReadResult:
     if isinstance(tree, InputError):
         return ReadResult(errors=(tree,))
     kernels: list[ir.Kernel] = []
+    unread: list[ast.FunctionDef | ast.AsyncFunctionDef] = []
     assumptions: dict[str, tuple[str, ...]] = {}
     taken: dict[str, int] = {}
     try:
+        module = module_scope(source, tree, Budget())
         found = list(find_kernels(source, tree, Budget()))
+        unread += unread_functions(tree, module, found)
     except RecursionError:
         return ReadResult(errors=(InputError(file, 1, 1, "the Python text is nested too deeply to be read"),))
-    for kernel in found:
-        if not _on_device(kernel.node):
+    kept = [k for k in found if _on_device(k)]
+    for kernel in sorted([*kept, *unread], key=_place):
+        node = kernel.node if isinstance(kernel, FoundKernel) else kernel
+        number = taken[node.name] = taken.get(node.name, 0) + 1
+        name = node.name if number == 1 else f"{node.name}_{number}"
+        if not isinstance(kernel, FoundKernel):
+            kernels.append(unread_kernel(name, _why_unread(kernel), source.header(kernel), source.header(kernel)))
             continue
-        number = taken[kernel.node.name] = taken.get(kernel.node.name, 0) + 1
-        name = kernel.node.name if number == 1 else f"{kernel.node.name}_{number}"
         for lowered in _lowered(source, tree, kernel, name):
             kernels.append(lowered.kernel)
             if lowered.notes:
@@ -74,9 +81,23 @@ def _word(value: Value) -> str:
     return "".join(c if c.isalnum() else "_" for c in text)
 
 
-def _on_device(function: ast.FunctionDef) -> bool:
+def _place(kernel: FoundKernel | ast.FunctionDef | ast.AsyncFunctionDef) -> tuple[int, int]:
+    node = kernel.node if isinstance(kernel, FoundKernel) else kernel
+    return node.lineno, node.col_offset
+
+
+def _why_unread(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    """Why a function with device code is no kernel that can be checked."""
+    if isinstance(function, ast.AsyncFunctionDef):
+        return f"{function.name} holds device code, but an asynchronous function is not read as a kernel"
+    if function.decorator_list:
+        words = " or ".join(f"@{ast.unparse(d)}"[:60] for d in function.decorator_list)
+        return f"{function.name} holds device code, but {words} is not understood to make a kernel of it"
+    return f"{function.name} holds device code, but no decorator makes it a kernel and no kernel here calls it"
+
+
+def _on_device(kernel: FoundKernel) -> bool:
     """Whether a decorated function holds device code: host functions are sometimes decorated by mistake."""
-    names = {n.attr for n in ast.walk(function) if isinstance(n, ast.Attribute)}
-    if names & {"section_cube", "section_vector"}:
+    if has_device_code(kernel.node, kernel.scope):
         return True
-    return not any(isinstance(n, ast.Name) and n.id in ("torch", "pytest") for n in ast.walk(function))
+    return not any(isinstance(n, ast.Name) and n.id in ("torch", "pytest") for n in ast.walk(kernel.node))

@@ -162,11 +162,11 @@ def _fold(symbol: str, function: Callable[[Any, Any], Any], left: Value, right: 
             return nameless(value)
         if isinstance(value, Poison):
             raise Unreadable(value.reason, node)
-    if _length(symbol, left, right) > _BOUND or (symbol == "%" and isinstance(left, str)):
+    if _length(symbol, left, right) > _BOUND or (symbol == "%" and isinstance(left, (str, bytes))):
         raise Unreadable("the value is too large to be computed here", node)
     try:
         return function(left, right)
-    except ArithmeticError as error:
+    except (ArithmeticError, ValueError) as error:
         raise Unreadable(f"the expression cannot be evaluated: {error}", node) from None
     except TypeError:
         raise Unreadable(
@@ -177,13 +177,14 @@ def _fold(symbol: str, function: Callable[[Any, Any], Any], left: Value, right: 
 def _length(symbol: str, left: Value, right: Value) -> int:
     """About how many bits or elements the result has."""
     sizes = [
-        v.bit_length() if isinstance(v, int) else len(v) if isinstance(v, (str, tuple)) else 0 for v in (left, right)
+        v.bit_length() if isinstance(v, int) else len(v) if isinstance(v, (str, bytes, tuple)) else 0
+        for v in (left, right)
     ]
     match symbol:
         case "**" | "<<" if isinstance(left, int) and isinstance(right, int):
             return sizes[0] * abs(right) if symbol == "**" else sizes[0] + abs(right)
-        case "*" if isinstance(left, (str, tuple)) or isinstance(right, (str, tuple)):
-            count, size = (right, sizes[0]) if isinstance(left, (str, tuple)) else (left, sizes[1])
+        case "*" if isinstance(left, (str, bytes, tuple)) or isinstance(right, (str, bytes, tuple)):
+            count, size = (right, sizes[0]) if isinstance(left, (str, bytes, tuple)) else (left, sizes[1])
             return size * abs(count) if isinstance(count, int) else 0
     return sum(sizes)
 
@@ -251,10 +252,12 @@ def _compare(op: ast.cmpop, left: Value, right: Value, node: ast.AST, span: ir.S
             return nameless(left if isinstance(left, Unknown) else right)
         if isinstance(left, OneOf) or isinstance(right, OneOf):
             found = {
-                bool(function(a, b))
+                _compare(op, a, b, node, span)
                 for a in (left.values if isinstance(left, OneOf) else (left,))
                 for b in (right.values if isinstance(right, OneOf) else (right,))
             }
+            if not all(isinstance(truth, bool) for truth in found):
+                return nameless(left if isinstance(left, OneOf) else right)
             return found.pop() if len(found) == 1 else OneOf((False, True))
         if isinstance(op, (ast.Is, ast.IsNot)):
             return (

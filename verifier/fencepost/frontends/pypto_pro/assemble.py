@@ -54,11 +54,11 @@ def lower_kernel(
     except Unreadable as problem:
         header = source.header(found.node)
         place = header if isinstance(problem.node, ast.FunctionDef) else source.span(problem.node)
-        kernel = _unread(name, problem.reason, place, header)
+        kernel = unread_kernel(name, problem.reason, place, header)
     except (RecursionError, TooLarge) as problem:
         words = "large" if isinstance(problem, TooLarge) else "deeply nested"
         span = source.header(found.node)
-        kernel = _unread(name, f"the kernel is too {words} to be read", span, span)
+        kernel = unread_kernel(name, f"the kernel is too {words} to be read", span, span)
     finally:
         module.names = before
     choices = tuple(v for v in keys.values() if isinstance(v, OneOf))
@@ -87,7 +87,8 @@ def _lower(source: Source, found: FoundKernel, name: str, context: Context, budg
     return replace(kernel, auto_mutex=auto_mutex, target=_target(found))
 
 
-def _unread(name: str, reason: str, place: ir.Span, span: ir.Span) -> ir.Kernel:
+def unread_kernel(name: str, reason: str, place: ir.Span, span: ir.Span) -> ir.Kernel:
+    """A kernel none of which can be read, because of something at `place`; `span` is its header."""
     return ir.Kernel(name, body=(ir.Unsupported(reason, span=place),), span=span)
 
 

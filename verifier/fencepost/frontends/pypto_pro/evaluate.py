@@ -269,7 +269,7 @@ class Evaluator(ABC):
             value = _CONVERSIONS[chr(item.conversion)](value)
         try:
             return format(value, form)
-        except ValueError as error:
+        except (ValueError, TypeError, OverflowError) as error:
             raise Unreadable(f"the format cannot be applied: {error}", item) from None
 
     def _comprehension(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp) -> Value:
@@ -295,14 +295,10 @@ class Evaluator(ABC):
         raise Unreadable(f"{arithmetic.describe(owner)} has no attribute {name} that is understood", node)
 
     def _class_member(self, owner: Class, name: str, node: ast.expr) -> Value:
+        if owner.opaque is not None:
+            return Unknown(f"{owner.node.name}_{name}", owner.opaque, owner)
         if name in owner.scope.names:
             return owner.scope.member(owner.node.name, name)
-        for stmt in owner.node.body:
-            match stmt:
-                case ast.Assign(targets=[ast.Name(id=found)], value=value) if found == name:
-                    return self.evaluate(value)
-                case ast.AnnAssign(target=ast.Name(id=found), value=ast.expr() as value) if found == name:
-                    return self.evaluate(value)
         raise Unreadable(f"{owner.node.name} has no constant {name}", node)
 
     def subscript(self, owner: Value, node: ast.Subscript) -> Value:
@@ -325,6 +321,8 @@ class Evaluator(ABC):
             if isinstance(index, (Unknown, OneOf)):
                 keys = [k for k in index.values if k in owner] if isinstance(index, OneOf) else list(owner)
                 return OneOf(tuple(owner[k] for k in keys)) if len(keys) > 1 else owner[keys[0]] if keys else Unknown()
+            if not hashable(index):
+                raise Unreadable(f"{arithmetic.describe(index)} is no key of a dictionary", node)
             if index in owner:
                 return owner[index]
             raise Unreadable("the dictionary has no such key", node)
@@ -341,6 +339,8 @@ class Evaluator(ABC):
         assert isinstance(node.slice, ast.Slice)
         parts = [None if p is None else self.evaluate(p) for p in (node.slice.lower, node.slice.upper, node.slice.step)]
         if isinstance(owner, (tuple, str)) and all(p is None or isinstance(p, int) for p in parts):
+            if parts[2] == 0:
+                raise Unreadable("the step of this slice is 0", node)
             return owner[slice(*parts)]
         raise Unreadable("this slice is not supported", node)
 
@@ -405,7 +405,7 @@ class Evaluator(ABC):
                 return Unknown("", "a long text")
             try:
                 result = getattr(owner, name)(*arguments)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 return Unknown("", f"the result of .{name}()")
             return tuple(result) if isinstance(result, list) else result
         if isinstance(owner, tuple) and name in ("index", "count") and len(arguments) == 1 and arguments[0] in owner:
@@ -420,6 +420,15 @@ class Evaluator(ABC):
 def _open(value: Value) -> bool:
     """Whether the truth of a value is not known here."""
     return isinstance(value, (Scalar, Opaque, Unknown, OneOf))
+
+
+def hashable(value: Value) -> bool:
+    """Whether a value can be the key of a dictionary."""
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _part(owner: Unknown, key: Value) -> Unknown:

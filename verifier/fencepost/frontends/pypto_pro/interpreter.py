@@ -31,10 +31,12 @@ from fencepost.frontends.pypto_pro.values import (
     Unreadable,
     Value,
 )
-from fencepost.frontends.rebinding import assigned_inside, bindings
+from fencepost.frontends.rebinding import assigned_inside, bindings, declared_elsewhere
 
 _MAX_STEPS = 50_000
 _MAX_DEPTH = 40  # calls inside each other that are followed
+_HOOKS = ("__set_name__", "__init_subclass__", "__get__")
+_CHECKS = ("enum.unique", "typing.final")  # decorators that give back the class
 
 
 class Leaving(Exception):
@@ -137,7 +139,7 @@ class ConstantInterpreter(Evaluator):
                 self._share(stmt)
                 scope = Environment(self.environment.source, self.environment)
                 ConstantInterpreter(self.source, scope, self.budget).run(stmt.body)
-                names[stmt.name] = Class(stmt, scope)
+                names[stmt.name] = self._class(stmt, scope)
             case ast.ImportFrom(module=origin, names=[ast.alias(name="*")]):
                 self._imported_all(f"{origin} may define it")
             case ast.Import() | ast.ImportFrom():
@@ -182,6 +184,44 @@ class ConstantInterpreter(Evaluator):
                 pass
             case _:
                 raise Unreadable(f"this statement ({type(stmt).__name__.lower()}) is not supported", stmt)
+
+    def _class(self, stmt: ast.ClassDef, scope: Environment) -> Value:
+        """What a class is whose body has run in `scope`.
+
+        A base, a decorator or a metaclass decides what its members are; those of IntEnum are the integers themselves.
+        """
+        if any(isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef)) and n.name in _HOOKS for n in ast.walk(stmt)):
+            return Class(stmt, scope, "the class has methods that change its members")
+        if any(not self._keeps_members(d) for d in stmt.decorator_list):
+            return Class(stmt, scope, "a decorator may change it")
+        match [self.value(base) for base in stmt.bases if not self._is_object(base)]:
+            case _ if stmt.keywords:
+                return Class(stmt, scope, "a metaclass or base may change it")
+            case []:
+                return Class(stmt, scope)
+            case [Module(path="enum.IntEnum")] if not any(map(_is_function, stmt.body)):
+                kept = {n: int(v) if isinstance(v, int) else Unknown(n) for n, v in scope.names.items()}
+                scope.names = kept
+                return Class(stmt, scope)
+        return Class(stmt, scope, "its base decides what it is")
+
+    def _is_object(self, base: ast.expr) -> bool:
+        """Whether a base is the one that all classes have."""
+        if not isinstance(base, ast.Name) or base.id != "object":
+            return False
+        try:
+            self.environment.find(base.id)
+        except KeyError:
+            return True
+        return False
+
+    def _keeps_members(self, decorator: ast.expr) -> bool:
+        """Whether a decorator of a class leaves the values of its members alone."""
+        called = isinstance(decorator, ast.Call)
+        value = self.value(decorator.func if isinstance(decorator, ast.Call) else decorator)
+        if isinstance(decorator, ast.Call) and any(k.arg in (None, "slots") for k in decorator.keywords):
+            return False
+        return isinstance(value, Module) and value.path in ("dataclasses.dataclass", *(() if called else _CHECKS))
 
     def bind(self, target: ast.expr, value: Value) -> None:
         """Assign `value` to a target."""
@@ -310,7 +350,7 @@ class ConstantInterpreter(Evaluator):
             if isinstance(test, (Unknown, OneOf, Scalar)):
                 raise Unreadable("the loop depends on something unknown", stmt)
             if not test:
-                return
+                break
             try:
                 for inner in stmt.body:
                     self.execute(inner)
@@ -318,6 +358,8 @@ class ConstantInterpreter(Evaluator):
                 continue
             except _Break:
                 return
+        for inner in stmt.orelse:
+            self.execute(inner)
 
     # --------------------------------------------------------------------------------------------------- expressions
 
@@ -362,6 +404,8 @@ class ConstantInterpreter(Evaluator):
             target = getattr(decorator, "function", decorator)
             if not isinstance(target, Module) or not target.path.startswith(("functools.", "pl.")):
                 raise Unreadable(f"what {function.node.name} does is changed by a decorator", node)
+        if is_generator(function.node):
+            return Unknown("", f"{function.node.name} is a generator")
         values = bind_arguments(function.node, node, self.value, function.scope.default)
         return call_constant(function, values, self.budget, node)
 
@@ -398,7 +442,8 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     """
     if budget.depth >= _MAX_DEPTH:
         raise Unreadable("functions call each other too deeply", node)
-    scope = Environment(function.scope.source, function.scope, dict(values), function.node)
+    shared = declared_elsewhere(function.node)
+    scope = Environment(function.scope.source, function.scope, dict(values), function.node, shared=shared)
     interpreter = ConstantInterpreter(function.scope.source, scope, budget)
     budget.depth += 1
     try:
@@ -411,6 +456,23 @@ def call_constant(function: Function, values: dict[str, Value], budget: Budget, 
     finally:
         budget.depth -= 1
     return None
+
+
+def is_generator(function: ast.FunctionDef) -> bool:
+    """Whether a call of a function runs none of it."""
+    stack: list[ast.AST] = list(function.body)
+    while stack:
+        node = stack.pop()
+        if isinstance(node, (ast.Yield, ast.YieldFrom)):
+            return True
+        if _is_function(node) or isinstance(node, ast.Lambda):
+            continue
+        stack += ast.iter_child_nodes(node)
+    return False
+
+
+def _is_function(node: ast.AST) -> bool:
+    return isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
 
 
 def _may_leave(stmt: ast.stmt) -> bool:

@@ -14,14 +14,11 @@ from pathlib import PurePath
 
 from fencepost import ir
 from fencepost.frontends.escapes import escapes
-from fencepost.frontends.pypto_pro import arithmetic
-from fencepost.frontends.pypto_pro.arguments import bind_arguments
-from fencepost.frontends.pypto_pro.choices import one_of
 from fencepost.frontends.pypto_pro.context import Context
 from fencepost.frontends.pypto_pro.environment import Environment
-from fencepost.frontends.pypto_pro.evaluate import bound_names
+from fencepost.frontends.pypto_pro.factories import Factories
 from fencepost.frontends.pypto_pro.imports import imports
-from fencepost.frontends.pypto_pro.interpreter import Budget, ConstantInterpreter, Leaving
+from fencepost.frontends.pypto_pro.interpreter import Budget, ConstantInterpreter
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.pypto_pro.values import (
     Class,
@@ -36,13 +33,10 @@ from fencepost.frontends.pypto_pro.values import (
     Tensor,
     TilingData,
     Unknown,
-    Unreadable,
     Value,
 )
-from fencepost.frontends.rebinding import assigned_inside, bindings, declared_global, hidden_change
+from fencepost.frontends.rebinding import bindings, declared_global, hidden_change, unsteady
 
-_MAX_CALL_PATH = 4
-_MAX_CASES = 200
 _ANY_RANK = 8  # dimensions that an ellipsis may stand for
 
 
@@ -65,9 +59,14 @@ class FoundKernel:
 
 
 def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environment:
-    """The names of a module after its statements have run."""
+    """The names of a module after its statements have run, as kernels and the functions around them read them.
+
+    A kernel is traced where it is called: what gets another value after the first of them is defined is not known.
+    """
     environment = Environment(source, shared=declared_global(tree), escapes=escapes(tree, _language(tree)))
     ConstantInterpreter(source, environment, budget).run(tree.body)
+    changing = _changing(tree) | (environment.shared & environment.names.keys())
+    environment.names |= {n: Unknown(n, "it gets another value later") for n in changing}
     reason = hidden_change(tree, PurePath(source.file).stem)
     if reason is not None:
         kept = {name: value for name, value in environment.names.items() if isinstance(value, Module)}
@@ -75,6 +74,27 @@ def module_scope(source: Source, tree: ast.Module, budget: Budget) -> Environmen
         environment.defaults.clear()
         environment.hidden = True
     return environment
+
+
+def _changing(tree: ast.Module) -> set[str]:
+    """Names of a module that may have several values while there is a function that pytest or a kernel call runs."""
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    start = next(
+        (
+            i
+            for i, stmt in enumerate(tree.body)
+            if any(isinstance(n, functions) and n.decorator_list for n in ast.walk(stmt))
+        ),
+        len(tree.body),
+    )
+    modules: dict[str, list[Module]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            for name, value in imports(node).items():
+                modules.setdefault(name, []).append(value)
+    bound = Counter(bindings([tree], everywhere=True))
+    same = {n for n, values in modules.items() if len(values) == bound[n] and len(set(values)) == 1}
+    return unsteady(tree.body, start) - same
 
 
 def _language(tree: ast.Module) -> frozenset[str]:
@@ -90,6 +110,7 @@ def find_kernels(
 ) -> Iterator[FoundKernel]:
     """The kernels of a module in text order.  `fixed` gives values to parameters of factories."""
     scope = module_scope(source, tree, budget)
+    factories = Factories(tree, scope, budget)
     paths: list[tuple[list[ast.FunctionDef], ast.FunctionDef]] = []
     stack: list[tuple[ast.AST, list[ast.FunctionDef]]] = [(tree, [])]
     while stack:
@@ -105,10 +126,10 @@ def find_kernels(
         notes: list[str] = []
         choices: list[OneOf] = []
         inner = scope
-        for factory in path:
-            values = _parameter_values(factory, tree, scope, budget, 0, notes) | dict(fixed or {})
+        for factory, made in zip(path, [*path, function][1:], strict=True):
+            values = factories.parameters(factory, notes) | dict(fixed or {})
             choices += [v for v in values.values() if isinstance(v, OneOf)]
-            inner = _factory_scope(factory, inner, values, budget)
+            inner = factories.scope(factory, inner, values, made)
         interpreter = ConstantInterpreter(source, inner, budget)
         for decorator in function.decorator_list:
             options = _jit_options(decorator, interpreter)
@@ -137,176 +158,6 @@ def _jit_options(decorator: ast.expr, interpreter: ConstantInterpreter) -> dict[
 
 def _is_jit(value: Value) -> bool:
     return isinstance(value, Module) and value.path in ("pl.jit", "pl.kernel", "pypto_pro.runtime.jit")
-
-
-# --------------------------------------------------------------------------------------------------------- factories
-
-
-def _factory_scope(
-    factory: ast.FunctionDef, outer: Environment, values: dict[str, Value], budget: Budget
-) -> Environment:
-    """The names inside a function that builds kernels, after its statements have run."""
-    environment = Environment(outer.source, outer, values, factory)
-    interpreter = ConstantInterpreter(outer.source, environment, budget)
-    interpreter.run(factory.body, skip=lambda s: isinstance(s, ast.Return))
-    return environment
-
-
-def _parameter_values(
-    function: ast.FunctionDef, tree: ast.Module, module: Environment, budget: Budget, depth: int, notes: list[str]
-) -> dict[str, Value]:
-    """What the parameters of a host function may be: from its calls in this file, or from parametrisation."""
-    spec = function.args
-    parameters = [a.arg for a in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs)]
-    found: dict[str, list[Value]] = {p: [] for p in parameters}
-    for name, values in _parametrised(function, module, budget).items():
-        if name in found:
-            found[name].append(values)
-    lines: list[int] = []
-    if depth < _MAX_CALL_PATH:
-        for call, path in _calls(function.name, tree):
-            lines.append(call.lineno)
-            if path:
-                *around, caller = path
-                scope = Environment(module.source, module, function=caller)
-                scope.names |= {n: Unknown(n, f"it is a name of {f.name}") for f in around for n in _own_names(f)}
-                scope.names |= _parameter_values(caller, tree, module, budget, depth + 1, [])
-                _run_until(caller.body, call, scope, budget)
-            elif module.hidden:
-                scope = module
-            else:
-                scope = Environment(module.source, shared=module.shared, escapes=module.escapes)
-                _run_until(tree.body, call, scope, budget)
-            interpreter = ConstantInterpreter(module.source, scope, budget)
-            try:
-                bound = bind_arguments(function, call, interpreter.value)
-            except Unreadable:
-                continue
-            for parameter in parameters:
-                found[parameter].append(bound.get(parameter, Unknown(parameter)))
-    result: dict[str, Value] = {}
-    for parameter, values in found.items():
-        options = [v for value in values for v in (value.values if isinstance(value, OneOf) else (value,))]
-        if not options or any(isinstance(v, Unknown) for v in options):
-            result[parameter] = Unknown(parameter, f"it is a parameter of {function.name}")
-        else:
-            value = one_of(tuple(options))
-            result[parameter] = OneOf(value.values, parameter) if isinstance(value, OneOf) else value
-    known = [p for p in parameters if not isinstance(result[p], Unknown)]
-    if known and lines and depth == 0:
-        words = ", ".join(f"{p} = {_words(result[p])}" for p in known)
-        where = "line" if len(set(lines)) == 1 else "lines"
-        notes.append(
-            f"{function.name} is called as in {where} {', '.join(str(n) for n in sorted(set(lines)))}: {words}"
-        )
-    return result
-
-
-def _words(value: Value) -> str:
-    if isinstance(value, OneOf):
-        return " or ".join(_words(v) for v in value.values[:6]) + (" or ..." if len(value.values) > 6 else "")
-    if isinstance(value, int) and value.bit_length() < 1000:
-        return str(value)
-    return f"DT_{value.name}" if isinstance(value, DType) else arithmetic.describe(value)
-
-
-def _own_names(function: ast.FunctionDef) -> set[str]:
-    """The parameters and variables of a function."""
-    return {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)} | set(bound_names(function.body))
-
-
-def _calls(name: str, tree: ast.Module) -> Iterator[tuple[ast.Call, tuple[ast.FunctionDef, ...]]]:
-    """Calls of a function by name, and the functions around them, outermost first."""
-    stack: list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]] = [(tree, ())]
-    while stack:
-        node, path = stack.pop()
-        if isinstance(node, ast.FunctionDef):
-            path = (*path, node)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
-            yield node, path
-        stack.extend((child, path) for child in ast.iter_child_nodes(node))
-
-
-def _run_until(body: list[ast.stmt], call: ast.Call, scope: Environment, budget: Budget) -> None:
-    """Run the statements of a scope as far as they lead to `call`; loops give the values of all their trips."""
-    interpreter = ConstantInterpreter(scope.source, scope, budget)
-    while True:
-        for stmt in body:
-            inside = any(node is call for node in ast.walk(stmt))
-            if not inside:
-                try:
-                    interpreter.execute(stmt)
-                except Unreadable as problem:
-                    interpreter.forget(stmt, problem.reason)
-                except Leaving:
-                    return
-                continue
-            scope.names |= {n: Unknown(n) for n in _inner_names(stmt, call)}
-            if isinstance(stmt, ast.For):
-                items = interpreter.value(stmt.iter)
-                cases = tuple(items) if isinstance(items, (tuple, dict)) else ()
-                # what an earlier trip has left
-                scope.names |= {n: Unknown(n) for n in bound_names(stmt.body)}
-                interpreter.bind(stmt.target, one_of(cases[:_MAX_CASES]) if cases else Unknown())
-                body = stmt.body
-            elif isinstance(stmt, (ast.With, ast.Try)):
-                body = stmt.body
-            elif isinstance(stmt, ast.If):
-                body = stmt.body if any(n is call for s in stmt.body for n in ast.walk(s)) else stmt.orelse
-            else:
-                inner = [n for n in ast.iter_child_nodes(stmt) if isinstance(n, (ast.stmt, ast.match_case))]
-                scope.names |= {n: Unknown(n) for n in bound_names(inner)}
-                return
-            break
-        else:
-            return
-
-
-def _inner_names(stmt: ast.stmt, call: ast.Call) -> set[str]:
-    """The names that a statement itself may give another value before it comes to `call`."""
-    found = assigned_inside(stmt)
-    if isinstance(stmt, ast.With):
-        found |= set(bound_names(i.optional_vars for i in stmt.items if i.optional_vars is not None))
-    for node in ast.walk(stmt):
-        match node:
-            case ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                given = bound_names(g.target for g in node.generators)
-            case ast.Lambda():
-                given = [a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)]
-            case ast.ClassDef():
-                given = bound_names(node.body)
-            case ast.ExceptHandler(name=str() as name):
-                given = [name]
-            case _:
-                continue
-        if any(n is call for n in ast.walk(node)):
-            found |= set(given)
-    return found
-
-
-def _parametrised(function: ast.FunctionDef, module: Environment, budget: Budget) -> dict[str, Value]:
-    """Values that `pytest.mark.parametrize` gives the parameters of a test."""
-    interpreter = ConstantInterpreter(module.source, module, budget)
-    found: dict[str, Value] = {}
-    for decorator in function.decorator_list:
-        if not isinstance(decorator, ast.Call) or len(decorator.args) < 2:
-            continue
-        if not isinstance(decorator.func, ast.Attribute) or decorator.func.attr != "parametrize":
-            continue
-        names, cases = interpreter.value(decorator.args[0]), interpreter.value(decorator.args[1])
-        if isinstance(names, str):
-            names = tuple(n.strip() for n in names.split(","))
-        if not isinstance(names, tuple) or not isinstance(cases, (tuple, dict)) or not cases:
-            continue
-        rows = tuple(cases)[:_MAX_CASES]
-        for i, name in enumerate(names):
-            column = (
-                rows
-                if len(names) == 1
-                else tuple(row[i] if isinstance(row, tuple) and len(row) == len(names) else Unknown() for row in rows)
-            )
-            found[str(name)] = one_of(column)
-    return found
 
 
 # ---------------------------------------------------------------------------------------------------------- arguments

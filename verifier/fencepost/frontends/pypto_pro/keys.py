@@ -23,7 +23,7 @@ def tiling_keys(options: dict[str, Value], interpreter: ConstantInterpreter) -> 
     """The compile-time parameters that a tiling-key class and a `datatype` option define."""
     names: dict[str, Value] = {}
     class_ = options.get("tiling_key")
-    if isinstance(class_, Class):
+    if isinstance(class_, Class) and class_.opaque is None:
         for stmt in class_.node.body:
             if isinstance(stmt, ast.Assign) and len(stmt.targets) == 1 and isinstance(stmt.targets[0], ast.Name):
                 value = interpreter.value(stmt.value)

@@ -109,6 +109,8 @@ def builtin(
         case "int" | "float" | "bool" | "str" | "abs" | "round" | "divmod", _ if arguments and all(
             isinstance(a, (bool, int, float, str)) for a in arguments
         ):
+            if name == "round" and len(arguments) > 1 and isinstance(arguments[1], int) and abs(arguments[1]) > 1000:
+                raise Unreadable("round() to so many digits is not supported", node)
             try:
                 return _PLAIN[name](*arguments)  # type: ignore[operator]
             except (TypeError, ValueError, ArithmeticError) as error:

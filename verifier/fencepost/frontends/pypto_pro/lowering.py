@@ -17,7 +17,7 @@ from fencepost.frontends.pypto_pro.context import Context, Core, Restart
 from fencepost.frontends.pypto_pro.environment import Environment
 from fencepost.frontends.pypto_pro.evaluate import bound_names
 from fencepost.frontends.pypto_pro.imports import imports
-from fencepost.frontends.pypto_pro.interpreter import Budget, call_constant
+from fencepost.frontends.pypto_pro.interpreter import Budget, call_constant, is_generator
 from fencepost.frontends.pypto_pro.loops import Exit, Loops
 from fencepost.frontends.pypto_pro.reading import Frame, Names, Valid
 from fencepost.frontends.pypto_pro.values import (
@@ -386,6 +386,8 @@ class Lowering(Loops):
         for decorator in function.decorators:
             if not self._is_language(decorator, None):
                 raise Unreadable(f"what {function.node.name} does is changed by a decorator", node)
+        if is_generator(function.node):
+            raise Unreadable(f"{function.node.name} is a generator", node)
         if len(self.frames) > _MAX_INLINE:
             raise Unreadable("functions call each other too deeply", node)
         if any(f.function is function.node for f in self.frames):

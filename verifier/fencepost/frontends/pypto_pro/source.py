@@ -49,7 +49,7 @@ class Source:
         end_column = self._column(end_line, end) if end is not None else column
         return Span(self.file, line, column, end_line, end_column, via)
 
-    def header(self, node: ast.FunctionDef) -> Span:
+    def header(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> Span:
         """The line of a function's `def`, without its body."""
         column = self._column(node.lineno, node.col_offset)
         return Span(self.file, node.lineno, column, node.lineno, len(self.lines[node.lineno - 1]) + 1)

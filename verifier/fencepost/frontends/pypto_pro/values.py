@@ -129,8 +129,11 @@ class Function:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Class:
+    """A class of the user's module.  `opaque`: why its members are not what its body assigns, if they may not be."""
+
     node: ast.ClassDef
     scope: Environment
+    opaque: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
