@@ -224,6 +224,8 @@ class Definitions(State):
             return []
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
             let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
+            if self.is_running(found.expr):
+                self.names.running.add(let.name)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr
             self.scope[name] = Number(expr, False, (let.region,))
             return [let]

@@ -174,11 +174,11 @@ class Evaluator(Unknowns):
             case None | Unread():
                 return Number(self._fresh(node, True), True)
             case _ if is_changeable(found, self.escapes.get(name, math.inf)):
-                return self._untold(touched(found))
+                return self.untold(touched(found))
             case _:
                 return found
 
-    def _untold(self, loads: Iterable[Region] = ()) -> Number:
+    def untold(self, loads: Iterable[Region] = ()) -> Number:
         """What may be or hold tensors of which the text does not tell more, besides those that `loads` tell."""
         return Number(self._somewhere(), False, tuple(dict.fromkeys((*loads, UNTOLD))))
 
@@ -209,7 +209,7 @@ class Evaluator(Unknowns):
 
     def _object(self, text: str, made: Number) -> Value:
         """An object of Python, made of values that are known as far as `made` tells; it is no value of the program."""
-        return self._untold(made.loads) if made.loads else Opaque(text, None if made.static else made)
+        return self.untold(made.loads) if made.loads else Opaque(text, None if made.static else made)
 
     def _not(self, node: ast.expr, operand: ast.expr) -> Value:
         value = self.truth(operand)
@@ -376,7 +376,7 @@ class Evaluator(Unknowns):
             root = root.func if isinstance(root, ast.Call) else root.value
         given = isinstance(root, ast.Name) and root.id in self.given and not isinstance(owner, (Plain, Region))
         holds = isinstance(owner, Number) and bool(owner.loads)
-        return self._untold(found.loads) if given or holds else found
+        return self.untold(found.loads) if given or holds else found
 
     def region(self, tensor: Tensor, index: ast.expr) -> Region:
         """`tensor[index]`: one entry per dimension."""
@@ -411,7 +411,9 @@ class Evaluator(Unknowns):
         indices = tuple(i for i in map(only_index, region.dims or (None,)) if i is not None)
         if tensor.memory == "global" and region.element and len(indices) == len(region.dims or (None,)):
             return Number(ir.Call(f"value_of_{tensor.name}", indices), False, (region,))
-        return Number(self._somewhere(), False, (region,))
+        found = Number(self._somewhere(), False, (region,))
+        self.names.running.add(self.loaded)
+        return found
 
     def _attribute(self, node: ast.Attribute, base: ast.expr, name: str) -> Value:
         owner = self.value(base)
@@ -446,9 +448,9 @@ class Evaluator(Unknowns):
                 return self._unknown(node, list(children(items)))  # computed from the items at once
         if word is None and self.builtin(node.func) not in SCALARS:
             given = self._unknown(node, arguments)
-            return self._untold(given.loads) if self._is_handed(node, arguments, given) else given
+            return self.untold(given.loads) if self._is_handed(node, arguments, given) else given
         if word in _POINTERS:  # what it leads to is used where the pointer is
-            return self._untold(self._unknown(node, arguments).loads)
+            return self.untold(self._unknown(node, arguments).loads)
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:

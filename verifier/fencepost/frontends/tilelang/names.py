@@ -20,6 +20,8 @@ class Names:
     value.  `symbols` are the integers that are chosen outside of the kernel, `naturals` those among them that are
     never negative; `unknowns` the values that could not be read, by line; `defaults` the defaults of parameters.
 
+    `running` are the names (or the numbers, for `somewhere`) of scalars that the running program has.
+
     `part` is a number of its own for each evaluation of a part of the text: a macro that is put in place twice is
     evaluated twice, and so is the body of a loop of Python.
     """
@@ -29,6 +31,7 @@ class Names:
     naturals: set[str] = field(default_factory=set)
     unknowns: dict[str, int] = field(default_factory=dict)
     defaults: dict[str, int] = field(default_factory=dict)
+    running: set[str | int] = field(default_factory=set)
     part: int = 0
     _parts: int = 0
     _spelled: dict[Hashable, str] = field(default_factory=dict)
