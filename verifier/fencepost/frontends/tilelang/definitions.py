@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.operations import MEMORIES, TENSOR_TYPES
+from fencepost.frontends.tilelang.signs import bounds_of
 from fencepost.frontends.tilelang.state import State
 from fencepost.frontends.tilelang.traits import touched
 from fencepost.frontends.tilelang.values import (
@@ -224,6 +225,7 @@ class Definitions(State):
             return []
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
             let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
+            self.names.ranges[let.name] = bounds_of(found.expr, self.names.bounds())
             if self.is_running(found.expr):
                 self.names.running.add(let.name)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr

@@ -385,9 +385,10 @@ class Evaluator(Unknowns):
         parts = (e for entry in entries for e in (ends(entry) if isinstance(entry, ast.Slice) else [entry]))
         if any(isinstance(e, ast.Starred) or (isinstance(e, ast.Constant) and e.value is ...) for e in entries):
             at = tuple(dict.fromkeys(load for e in parts for load in touched(self.value(e))))
-            return Region(tensor, tuple(index_dim(None, None) for _ in entries), at)
+            return Region(tensor, tuple(Vague() for _ in entries), at)
         dims: list[Dim] = []
         loads: dict[Region, None] = {}
+        known = self.names.bounds()
         for place, entry in enumerate(entries):
             size = tensor.shape[place] if tensor.shape is not None and place < len(tensor.shape) else None
             if isinstance(entry, ast.Slice):
@@ -395,11 +396,11 @@ class Evaluator(Unknowns):
                 high = self.number(entry.upper) if entry.upper is not None else None
                 step = self.number(entry.step) if entry.step is not None else Number(ir.Int(1), True)
                 numbers = [low, *([high] if high is not None else ()), step]
-                whole = dimension(low.expr, high.expr if high is not None else size, size)
+                whole = dimension(low.expr, high.expr if high is not None else size, size, known)
                 dims.append(whole if step.expr == ir.Int(1) else Vague())
             else:
                 numbers = [self.number(entry)]
-                dims.append(index_dim(numbers[0].expr, size))
+                dims.append(index_dim(numbers[0].expr, size, known))
             loads.update((load, None) for n in numbers for load in n.loads)
         if tensor.shape is None and tensor.memory != "global":  # seen in another shape: what is where is not known
             dims = [d if isinstance(d, Full) else Vague() for d in dims]

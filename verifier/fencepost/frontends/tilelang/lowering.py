@@ -326,6 +326,8 @@ class Lowering(Blocks):
         self.evaluator.variables = (*variables, var)
         if once:
             self.names.running.add(var)
+        if once and isinstance(bounds[2], ir.Int):
+            self.names.counts(var, bounds[0], bounds[1], bounds[2].value)
         self.scope.update((other, self.evaluator.anything(node, other, loads)) for other in unknown)
         nodes = self._inner(body)
         self.evaluator.scope, self.evaluator.variables = outer, variables
@@ -369,6 +371,7 @@ class Lowering(Blocks):
             self.evaluator.scope[name] = Number(ir.Name(var), False)
             size = sizes[place] if place < len(sizes) else ir.Name("?")
             extents[var] = (ir.Int(0), size)
+            self.names.counts(var, ir.Int(0), size)
         self.evaluator.variables = (*variables, *extents)
         self.names.running |= extents.keys()
         in_pipeline, self.in_pipeline = self.in_pipeline, False
@@ -419,6 +422,7 @@ class Lowering(Blocks):
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
         self.in_pipeline = True
+        self.names.counts(var, bounds[0].expr, bounds[1].expr)
         self.names.running.add(var)
         body = tuple(self._maybe(node.body))
         self.left = self.scope
