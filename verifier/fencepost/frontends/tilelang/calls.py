@@ -32,11 +32,13 @@ from fencepost.frontends.tilelang.values import (
     Several,
     Tensor,
     Vague,
+    Value,
     mentioned,
 )
 from fencepost.spelling import is_name
 
 _MAX_INLINED = 8
+_TYPES = frozenset({"int", "float", "bool", "str", "object"})
 _PYTHON = frozenset({"print", "assert_", "logger.info", "logger.warning"})
 """Calls that run when the kernel is compiled and add nothing to it."""
 
@@ -186,11 +188,13 @@ class Calls(Definitions):
         part = self.names.next_part()
         self.evaluator.scope = self.frames.get(-1 if function.home is None else function.home, function.scope)
         self.enter(function.node)
-        self.scope.update(values)
         self.calls = (*self.calls, name)
         state, self.choices, self.returned, self.result = (self.choices, self.returned), 0, False, Plain(None)
         unrewritten, self.unrewritten = self.unrewritten, not function.is_macro
-        nodes = self.body(function.node.body)
+        nodes = []
+        for parameter, value in values.items():
+            nodes += self._passed(call, function, parameter, value)
+        nodes += self.body(function.node.body)
         self.names.part, self.unrewritten = part, unrewritten
         self.choices, self.returned = state
         self.calls = self.calls[:-1]
@@ -199,6 +203,42 @@ class Calls(Definitions):
         if nodes and not function.is_macro:
             nodes.insert(0, self.gap(call, f"the operations in {name}, which is no macro: they are lost,"))
         return nodes
+
+    def _passed(self, call: ast.Call, function: Function, name: str, value: Value) -> list[Node]:
+        """Give a parameter its value.  A macro binds scalars where it begins, or is told a place."""
+        arguments = function.node.args
+        given = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        note = next((a.annotation for a in given if a.arg == name), None)
+        element = isinstance(value, Region) and value.element
+        variable = isinstance(value, Tensor) and value.scalar
+        scalar = element or variable or (isinstance(value, Number) and not value.static)
+        if not function.is_macro or not scalar:
+            self.scope[name] = value
+            return []
+        kind = self._parameter_kind(note)
+        if kind == "place" and variable:
+            self.scope[name] = value
+            return []
+        if kind != "value":
+            self.scope[name] = self.evaluator.untold(touched(value))
+            return [self.gap(call, f"what {name} of {function.node.name} refers to")]
+        number = self.evaluator.as_number(call, value)
+        return self._bind(call, name, number, call)
+
+    def _parameter_kind(self, note: ast.expr | None) -> str:
+        """Whether a parameter of a macro is a "value" or a "place", by its annotation; empty if that is not known."""
+        if isinstance(note, ast.Constant) and isinstance(note.value, str):
+            try:
+                note = ast.parse(note.value, mode="eval").body
+            except SyntaxError:
+                return ""
+        word = self.word(note.func if isinstance(note, ast.Call) else note) if note is not None else None
+        if word is None and isinstance(note, ast.Subscript):
+            word = self.word(note.value)
+        if word in ("Ref", "Var"):
+            return "place"
+        plain = note is None or isinstance(note, ast.Constant) or self.evaluator.builtin(note) in _TYPES
+        return "value" if plain or word is not None else ""
 
     def _unknown_call(self, call: ast.Call, name: str) -> list[Node]:
         """An operation that is not known: it may read and write all of its operands."""

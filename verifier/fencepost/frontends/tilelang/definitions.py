@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from fencepost import ir
 from fencepost.frontends.tilelang.operations import MEMORIES, TENSOR_TYPES
+from fencepost.frontends.tilelang.signs import bounds_of
 from fencepost.frontends.tilelang.state import State
 from fencepost.frontends.tilelang.traits import touched
 from fencepost.frontends.tilelang.values import (
@@ -159,7 +160,8 @@ class Definitions(State):
                 if stored:
                     return [self.gap(node, f"an assignment to several variables, `{ast.unparse(target)[:60]}`")]
                 if isinstance(found, Several):
-                    return self._put(node, target, found, value)
+                    now = replace(found, items=tuple(self._current(value, i) for i in found.items))
+                    return self._put(node, target, now, value)
                 for item in items:
                     if isinstance(item, ast.Name):
                         self.scope[item.id] = self.evaluator.as_number(item, Opaque())
@@ -210,9 +212,9 @@ class Definitions(State):
             if word in ("match_buffer", *TENSOR_TYPES):
                 self.scope[name] = self._parameter(name, value)
                 return []
-        return self._bind(node, name, self.evaluator.value(value), value, bind)
+        return self._bind(node, name, self._current(value, self.evaluator.value(value)), value, bind)
 
-    def _bind(self, node: ast.stmt, name: str, found: Value, value: ast.expr, bind: bool = False) -> list[Node]:
+    def _bind(self, node: ast.AST, name: str, found: Value, value: ast.expr, bind: bool = False) -> list[Node]:
         """Give a name to a value.  What is read from memory is read here, and not where the name is used."""
         if isinstance(found, Region) and found.element:
             found = self.evaluator.as_number(value, found)
@@ -222,13 +224,28 @@ class Definitions(State):
         if isinstance(found, Number) and UNTOLD in found.loads:  # an object that leads to tensors is no scalar
             self.scope[name] = found
             return []
+        if isinstance(found, Number) and not bind and self._is_variable(found):
+            self.scope[name] = found
+            return []
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
             let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
+            self.names.ranges[let.name] = bounds_of(found.expr, self.names.bounds())
+            if self.is_running(found.expr):
+                self.names.running.add(let.name)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr
             self.scope[name] = Number(expr, False, (let.region,))
             return [let]
         self.scope[name] = found
         return []
+
+    def _current(self, node: ast.expr, found: Value) -> Value:
+        """What a variable of the program holds, which is what another name gets; anything else as it is."""
+        variable = isinstance(found, Tensor) and found.scalar
+        return self.evaluator.as_number(node, found) if variable else found
+
+    def _is_variable(self, found: Number) -> bool:
+        """Whether a scalar is a variable of the program already: another name for it is no statement."""
+        return isinstance(found.expr, ir.Name) and found.expr.id in self.names.running
 
     def _initialised(self, node: ast.stmt, tensor: Value, call: ast.Call) -> list[Node]:
         """`alloc_var(dtype, init)` also stores."""

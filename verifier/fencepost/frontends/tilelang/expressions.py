@@ -174,11 +174,11 @@ class Evaluator(Unknowns):
             case None | Unread():
                 return Number(self._fresh(node, True), True)
             case _ if is_changeable(found, self.escapes.get(name, math.inf)):
-                return self._untold(touched(found))
+                return self.untold(touched(found))
             case _:
                 return found
 
-    def _untold(self, loads: Iterable[Region] = ()) -> Number:
+    def untold(self, loads: Iterable[Region] = ()) -> Number:
         """What may be or hold tensors of which the text does not tell more, besides those that `loads` tell."""
         return Number(self._somewhere(), False, tuple(dict.fromkeys((*loads, UNTOLD))))
 
@@ -209,7 +209,7 @@ class Evaluator(Unknowns):
 
     def _object(self, text: str, made: Number) -> Value:
         """An object of Python, made of values that are known as far as `made` tells; it is no value of the program."""
-        return self._untold(made.loads) if made.loads else Opaque(text, None if made.static else made)
+        return self.untold(made.loads) if made.loads else Opaque(text, None if made.static else made)
 
     def _not(self, node: ast.expr, operand: ast.expr) -> Value:
         value = self.truth(operand)
@@ -376,7 +376,7 @@ class Evaluator(Unknowns):
             root = root.func if isinstance(root, ast.Call) else root.value
         given = isinstance(root, ast.Name) and root.id in self.given and not isinstance(owner, (Plain, Region))
         holds = isinstance(owner, Number) and bool(owner.loads)
-        return self._untold(found.loads) if given or holds else found
+        return self.untold(found.loads) if given or holds else found
 
     def region(self, tensor: Tensor, index: ast.expr) -> Region:
         """`tensor[index]`: one entry per dimension."""
@@ -385,9 +385,10 @@ class Evaluator(Unknowns):
         parts = (e for entry in entries for e in (ends(entry) if isinstance(entry, ast.Slice) else [entry]))
         if any(isinstance(e, ast.Starred) or (isinstance(e, ast.Constant) and e.value is ...) for e in entries):
             at = tuple(dict.fromkeys(load for e in parts for load in touched(self.value(e))))
-            return Region(tensor, tuple(index_dim(None, None) for _ in entries), at)
+            return Region(tensor, tuple(Vague() for _ in entries), at)
         dims: list[Dim] = []
         loads: dict[Region, None] = {}
+        known = self.names.bounds()
         for place, entry in enumerate(entries):
             size = tensor.shape[place] if tensor.shape is not None and place < len(tensor.shape) else None
             if isinstance(entry, ast.Slice):
@@ -395,11 +396,11 @@ class Evaluator(Unknowns):
                 high = self.number(entry.upper) if entry.upper is not None else None
                 step = self.number(entry.step) if entry.step is not None else Number(ir.Int(1), True)
                 numbers = [low, *([high] if high is not None else ()), step]
-                whole = dimension(low.expr, high.expr if high is not None else size, size)
+                whole = dimension(low.expr, high.expr if high is not None else size, size, known)
                 dims.append(whole if step.expr == ir.Int(1) else Vague())
             else:
                 numbers = [self.number(entry)]
-                dims.append(index_dim(numbers[0].expr, size))
+                dims.append(index_dim(numbers[0].expr, size, known))
             loads.update((load, None) for n in numbers for load in n.loads)
         if tensor.shape is None and tensor.memory != "global":  # seen in another shape: what is where is not known
             dims = [d if isinstance(d, Full) else Vague() for d in dims]
@@ -411,7 +412,9 @@ class Evaluator(Unknowns):
         indices = tuple(i for i in map(only_index, region.dims or (None,)) if i is not None)
         if tensor.memory == "global" and region.element and len(indices) == len(region.dims or (None,)):
             return Number(ir.Call(f"value_of_{tensor.name}", indices), False, (region,))
-        return Number(self._somewhere(), False, (region,))
+        found = Number(self._somewhere(), False, (region,))
+        self.names.running.add(self.loaded)
+        return found
 
     def _attribute(self, node: ast.Attribute, base: ast.expr, name: str) -> Value:
         owner = self.value(base)
@@ -446,9 +449,9 @@ class Evaluator(Unknowns):
                 return self._unknown(node, list(children(items)))  # computed from the items at once
         if word is None and self.builtin(node.func) not in SCALARS:
             given = self._unknown(node, arguments)
-            return self._untold(given.loads) if self._is_handed(node, arguments, given) else given
+            return self.untold(given.loads) if self._is_handed(node, arguments, given) else given
         if word in _POINTERS:  # what it leads to is used where the pointer is
-            return self._untold(self._unknown(node, arguments).loads)
+            return self.untold(self._unknown(node, arguments).loads)
         if word is None or not node.args:
             return self._unknown(node, arguments, settled)
         match word:

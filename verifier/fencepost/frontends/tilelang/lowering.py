@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from fencepost import ir
 from fencepost.frontends.escapes import is_plain
 from fencepost.frontends.pypto_pro.evaluate import bound_names
-from fencepost.frontends.tilelang.annotations import BOUNDS, Notes, PipelineNotes
+from fencepost.frontends.rebinding import bindings
+from fencepost.frontends.tilelang.annotations import BOUNDS, Notes
+from fencepost.frontends.tilelang.blocks import Blocks
 from fencepost.frontends.tilelang.merge import merged
 from fencepost.frontends.tilelang.names import site
 from fencepost.frontends.tilelang.operations import BLOCKS, LAUNCHES, THREADS
 from fencepost.frontends.tilelang.state import argument_of
-from fencepost.frontends.tilelang.traits import touched
+from fencepost.frontends.tilelang.traits import holds, touched
 from fencepost.frontends.tilelang.values import (
     Branch,
-    Either,
     Function,
     Gap,
     Loop,
@@ -33,8 +34,6 @@ from fencepost.frontends.tilelang.values import (
     Plain,
     Region,
     Several,
-    Tensor,
-    Unread,
     Value,
     names_of,
 )
@@ -45,7 +44,7 @@ _ONE = ir.Int(1)
 
 
 @dataclass(slots=True)
-class Lowering(PipelineNotes):
+class Lowering(Blocks):
     """Lowers statements."""
 
     def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
@@ -57,24 +56,18 @@ class Lowering(PipelineNotes):
         for statement in statements:
             if self.returned:
                 break
-            nodes += self._statement(statement)
+            nodes += self._noticed(statement)
         self.depth -= 1
         return nodes
 
-    def _inner(self, statements: Iterable[ast.stmt], inside_loop: bool = False) -> tuple[Node, ...]:
-        """A block of its own: its definitions end with it, and it does not hold statements of the pipeline."""
-        outer, in_pipeline = self.evaluator.scope, self.in_pipeline
-        self.evaluator.scope, self.in_pipeline = dict(outer), False
-        nodes = tuple(self._maybe(statements))
-        self.left = self.scope
-        self.evaluator.scope, self.in_pipeline = outer, in_pipeline
-        return nodes
-
-    def _maybe(self, statements: Iterable[ast.stmt]) -> list[Node]:
-        """Statements that may run any number of times."""
-        self.choices += 1
-        nodes = self.body(statements)
-        self.choices -= 1
+    def _noticed(self, statement: ast.stmt) -> list[Node]:
+        """Lower a statement; the names that one binds which could not be read may stand for anything then."""
+        before = dict(self.scope)
+        nodes = self._statement(statement)
+        if len(nodes) == 1 and isinstance(nodes[0], Gap):
+            for name in bindings([statement]):
+                if self.scope.get(name) is before.get(name):
+                    self.scope[name] = self.evaluator.untold()
         return nodes
 
     # ------------------------------------------------------------------------------------------------ statements
@@ -154,25 +147,11 @@ class Lowering(PipelineNotes):
             value = self.evaluator.as_number(test, Opaque())
         condition = self.evaluator.as_number(test, value)
         span = self.source.span(node)
-        first = self._inner(body)
-        one = self.left
-        second = self._inner(orelse)
-        if condition.static:
-            self._meet(node, one, self.left)
+        first, second = self._choose(node, condition, body, orelse)
         if condition.static and self.in_pipeline and (len(first) != 1 or len(second) > 1):
             text = ast.unparse(test)
             self.assume(f"`if {text}` on line {span.line} is taken as one statement, whatever {text} is")
         return [Branch(((condition, first),), second, span)]
-
-    def _meet(self, node: ast.AST, one: dict[str, Value], other: dict[str, Value]) -> None:
-        """What names stand for after a choice that the program does not make itself, or of which no more is known."""
-        for name in dict.fromkeys((*one, *other)):
-            given = (s[name] for s in (one, other) if name in s)
-            values = tuple(dict.fromkeys(v for v in given if not isinstance(v, Unread) or v.bound))
-            if all(isinstance(v, (Tensor, Either)) for v in values):
-                self.scope[name] = values[0] if len(values) == 1 else Either(values, names=self.evaluator.variables)
-            elif any(v != self.scope.get(name) for v in values):
-                self.scope[name] = self.evaluator.anything(node, name, [load for v in values for load in touched(v)])
 
     def _with(self, node: ast.With, items: list[ast.withitem], body: list[ast.stmt]) -> list[Node]:
         calls = [i.context_expr for i in items if isinstance(i.context_expr, ast.Call)]
@@ -243,7 +222,8 @@ class Lowering(PipelineNotes):
         for name in names:
             if isinstance(name, ast.Name):
                 key = ("number", site(name), self.names.part)
-                self.scope[name.id] = replace(self.evaluator.symbol(key, name.id, natural=True), static=False)
+                self.scope[name.id] = number = replace(self.evaluator.symbol(key, name.id, natural=True), static=False)
+                self.names.running |= {*names_of((number.expr,))}
 
     def _for(self, node: ast.For) -> list[Node]:
         call = node.iter
@@ -310,7 +290,9 @@ class Lowering(PipelineNotes):
         if not isinstance(step, ir.Int) or step.value == 0:
             return [self.gap(node, "a loop whose step is not constant")]
         name = names[0] if names else "_"
-        return [self._loop(node, name, node.body, (start, stop, step), sure, _loads(bounds))]
+        loop = self._loop(node, name, node.body, (start, stop, step), sure, _loads(bounds))
+        self._outlive(bindings([node]))
+        return [loop]
 
     def _unrolled(self, node: ast.For, bounds: tuple[ir.Expr, ir.Expr, ir.Expr], names: list[str]) -> list[Node]:
         """Python's own loop, of a function that the compiler does not rewrite: it sees the rounds one after another."""
@@ -335,12 +317,17 @@ class Lowering(PipelineNotes):
         sure: bool,
         loads: tuple[Region, ...],
         unknown: Iterable[str] = (),
+        once: bool = True,
     ) -> Loop:
-        """`unknown` are names that stand for something else in each round."""
+        """`unknown` are names that stand for something else in each round; `once`: the body is surely traced once."""
         var = self.names.fresh(name.strip("_") or "i")
         outer, variables = self.evaluator.scope, self.evaluator.variables
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
+        if once:
+            self.names.running.add(var)
+        if once and isinstance(bounds[2], ir.Int):
+            self.names.counts(var, bounds[0], bounds[1], bounds[2].value)
         self.scope.update((other, self.evaluator.anything(node, other, loads)) for other in unknown)
         nodes = self._inner(body)
         self.evaluator.scope, self.evaluator.variables = outer, variables
@@ -358,14 +345,19 @@ class Lowering(PipelineNotes):
         before = [load for head in heads for load in touched(self.evaluator.value(head))]
         self.assume(f"{what} on line {self.line(node)} runs any number of times")
         stored = (n.id for s in body for n in ast.walk(s) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store))
-        changed = [n for n in stored if isinstance(self.scope.get(n), (Plain, Number, Several))]
+        self._forget(bindings(body))
+        changed = [
+            n for n in stored if isinstance(found := self.scope.get(n), (Plain, Number, Several)) and not holds(found)
+        ]
         for name in dict.fromkeys((*names, *changed)):
             self.scope[name] = self.evaluator.anything(node, name, before)
         count = self.evaluator.anything(node, "rounds").expr
         after = [load for head in heads for load in touched(self.evaluator.value(head))]
         loads = tuple(dict.fromkeys((*before, *after)))
         unknown = dict.fromkeys((*names[1:], *changed))
-        return self._loop(node, names[0], body, (ir.Int(0), count, ir.Int(1)), False, loads, unknown)
+        loop = self._loop(node, names[0], body, (ir.Int(0), count, ir.Int(1)), False, loads, unknown, once=False)
+        self._undecided(node, bindings(body))
+        return loop
 
     def _parallel(self, node: ast.For, call: ast.Call, names: list[str]) -> Node:
         """A nest of parallel loops is one operation on everything that its elements touch."""
@@ -379,11 +371,14 @@ class Lowering(PipelineNotes):
             self.evaluator.scope[name] = Number(ir.Name(var), False)
             size = sizes[place] if place < len(sizes) else ir.Name("?")
             extents[var] = (ir.Int(0), size)
+            self.names.counts(var, ir.Int(0), size)
         self.evaluator.variables = (*variables, *extents)
+        self.names.running |= extents.keys()
         in_pipeline, self.in_pipeline = self.in_pipeline, False
         nodes = self._maybe(node.body)
-        self.in_pipeline = in_pipeline
+        self.in_pipeline, self.left = in_pipeline, self.scope
         self.evaluator.scope, self.evaluator.variables = outer, variables
+        self._outlive(bindings([node]))
         doubts = frozenset(var for var, (start, stop) in extents.items() if not _runs(start, stop))
         known = len(numbers) == len(call.args) == len(names)
         of_sizes = names_of(sizes)
@@ -427,8 +422,12 @@ class Lowering(PipelineNotes):
         self.evaluator.scope = {**outer, name: Number(ir.Name(var), False)}
         self.evaluator.variables = (*variables, var)
         self.in_pipeline = True
+        self.names.counts(var, bounds[0].expr, bounds[1].expr)
+        self.names.running.add(var)
         body = tuple(self._maybe(node.body))
+        self.left = self.scope
         self.evaluator.scope, self.evaluator.variables, self.in_pipeline = outer, variables, in_pipeline
+        self._outlive(bindings([node]))
         start, stop = bounds
         sure = _runs(start.expr, stop.expr)
         span, loads = self.source.span(node), _loads(bounds)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Hashable
+from collections import ChainMap
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from fencepost import ir
+from fencepost.frontends.tilelang.signs import Bounds, bounds_of
 from fencepost.spelling import is_name
 
 _RESERVED = frozenset((*ir.BUILTINS, *ir.INTERPRETED))
@@ -20,6 +22,10 @@ class Names:
     value.  `symbols` are the integers that are chosen outside of the kernel, `naturals` those among them that are
     never negative; `unknowns` the values that could not be read, by line; `defaults` the defaults of parameters.
 
+    `running` are the names (or the numbers, for `somewhere`) of scalars that the running program has.
+
+    `ranges` are the bounds of loop variables and of scalars that are computed from them.
+
     `part` is a number of its own for each evaluation of a part of the text: a macro that is put in place twice is
     evaluated twice, and so is the body of a loop of Python.
     """
@@ -29,9 +35,24 @@ class Names:
     naturals: set[str] = field(default_factory=set)
     unknowns: dict[str, int] = field(default_factory=dict)
     defaults: dict[str, int] = field(default_factory=dict)
+    running: set[str | int] = field(default_factory=set)
+    ranges: dict[str, Bounds] = field(default_factory=dict)
     part: int = 0
     _parts: int = 0
     _spelled: dict[Hashable, str] = field(default_factory=dict)
+
+    def bounds(self) -> Mapping[str, Bounds]:
+        """Between which bounds the names lie, as far as that is known."""
+        return ChainMap(self.ranges, dict.fromkeys(self.naturals, (0, None)))
+
+    def counts(self, name: str, start: ir.Expr, stop: ir.Expr, step: int = 1) -> None:
+        """Keep the bounds of a loop variable."""
+        (first, _), (_, end) = (bounds_of(e, self.bounds()) for e in (start, stop))
+        if step > 0:
+            self.ranges[name] = first, None if end is None else end - 1
+        else:
+            (_, last), (end, _) = (bounds_of(e, self.bounds()) for e in (start, stop))
+            self.ranges[name] = None if end is None else end + 1, last
 
     def fresh(self, wish: str) -> str:
         """A name that nothing in the kernel has yet."""

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from fencepost import ir
+from fencepost.frontends.tilelang.signs import Bounds, bounds_of
 from fencepost.frontends.tilelang.values import Dim, Full, Part, Place, Region, Vague
 
 
-def dimension(low: ir.Expr, high: ir.Expr | None, size: ir.Expr | None) -> Dim:
-    """The slice from `low` to `high` of a dimension with `size` elements (None: not known)."""
+def dimension(
+    low: ir.Expr, high: ir.Expr | None, size: ir.Expr | None, known: Mapping[str, Bounds] = MappingProxyType({})
+) -> Dim:
+    """The slice from `low` to `high` of a dimension with `size` elements (None: not known).
+
+    `known` are the bounds of names, as far as they are known: the compiler counts negative indices from the end.
+    """
     if low == ir.Int(0) and (high is None or high == size):
         return Full()
     if high is None:
+        return Vague()
+    least = bounds_of(low, known)[0]
+    if least is None or least < 0:
         return Vague()
     if isinstance(low, ir.Int) and isinstance(high, ir.Int):
         return Part(low.value, high.value)
     return Place(low, high)
 
 
-def index_dim(index: ir.Expr | None, size: ir.Expr | None) -> Dim:
-    """One element of a dimension; None: which one is not known."""
+def index_dim(index: ir.Expr | None, size: ir.Expr | None, known: Mapping[str, Bounds] = MappingProxyType({})) -> Dim:
+    """One element of a dimension; None: which one is not known.  Negative indices count from the end."""
     if index is None:
+        return Vague()
+    least, most = bounds_of(index, known)
+    if most is not None and most < 0 and isinstance(size, ir.Int):
+        index = ir.Int(index.value + size.value) if isinstance(index, ir.Int) else ir.Binary("+", index, size)
+        least, most = bounds_of(index, known)
+    if least is None or least < 0:
         return Vague()
     if isinstance(index, ir.Int):
         if size == ir.Int(1) and index.value == 0:

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from fencepost import ir
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.rebinding import bindings
 from fencepost.frontends.tilelang.expressions import Evaluator
@@ -67,6 +68,10 @@ class State(ABC):
     @abstractmethod
     def body(self, statements: Iterable[ast.stmt]) -> list[Node]:
         """Lower statements in order; definitions stay in the scope."""
+
+    @abstractmethod
+    def is_running(self, expr: ir.Expr) -> bool:
+        """Whether a scalar is surely one of the program, and not one that Python computes."""
 
     @abstractmethod
     def _inlined(self, call: ast.Call, function: Function) -> list[Node]:
