@@ -230,6 +230,8 @@ class Definitions(State):
         if isinstance(found, Number) and (found.loads or (not found.static and self.in_pipeline)):
             let = Let(self.names.fresh(name), found, self.source.span(node), self.evaluator.variables)
             self.names.ranges[let.name] = bounds_of(found.expr, self.names.bounds())
+            if self.names.is_read(found.expr):
+                self.names.read.add(let.name)
             if self.is_running(found.expr):
                 self.names.running.add(let.name)
             expr = ir.Name(let.name) if self.in_pipeline else found.expr

@@ -67,12 +67,13 @@ def _unfixed(body: tuple[ir.Stmt, ...], written: Collection[str]) -> tuple[ir.St
 
 def pipes(nodes: Iterable[Node]) -> Iterator[Pipe]:
     """All pipelined loops, outer ones first."""
-    for node in _all(nodes):
+    for node in every(nodes):
         if isinstance(node, Pipe):
             yield node
 
 
-def _all(nodes: Iterable[Node]) -> Iterator[Node]:
+def every(nodes: Iterable[Node]) -> Iterator[Node]:
+    """All nodes, outer ones first."""
     stack = list(nodes)[::-1]
     while stack:
         node = stack.pop()
@@ -115,7 +116,7 @@ class _Emitter:
     def __init__(self, nodes: tuple[Node, ...], assume: Callable[[str], None]) -> None:
         self.assume = assume
         self.uses: dict[str, _Use] = {}
-        everything = list(_all(nodes))
+        everything = list(every(nodes))
         for node in everything:
             for region, is_write in _regions(node):
                 if region.tensor.memory in ("value", "untold"):
@@ -128,7 +129,7 @@ class _Emitter:
         self.layouts = {name: layout(u.tensor, u.regions) for name, u in self.uses.items() if self._declared(u)}
         self.variables = {n.var for n in everything if isinstance(n, (Loop, Pipe))}
         self.binds = {n.name for pipe in pipes(nodes) for n in pipe.body if isinstance(n, Let)}
-        inside = (n for pipe in pipes(nodes) for n in _all(pipe.body))
+        inside = (n for pipe in pipes(nodes) for n in every(pipe.body))
         self.changing = {r.tensor.name for n in inside for r, is_write in _regions(n) if is_write} & self.layouts.keys()
         self.kept: dict[str, None] = {}
         self.origins: dict[str, tuple[Region, ...]] = {}
@@ -276,7 +277,7 @@ class _Emitter:
     def _unseen(self, pipe: Pipe) -> set[str]:
         """What makes the compiler's plan another one: what subscripts read, and what copies read besides."""
         found: list[Region] = []
-        for node in _all(pipe.body):
+        for node in every(pipe.body):
             match node:
                 case Op():
                     found += [r for region in (*node.reads, *node.others, *node.writes) for r in region.at]
@@ -300,7 +301,7 @@ class _Emitter:
     def _pipelined(self, node: Pipe) -> ir.Pipelined:
         outer, self.pipe = self.pipe, node
         if outer is None:
-            written = (r for n in _all(node.body) for r, is_write in _regions(n) if is_write)
+            written = (r for n in every(node.body) for r, is_write in _regions(n) if is_write)
             self.parted = {region.tensor.name for region in written if not region.whole}
         body: list[ir.Stmt] = []
         for inner in node.body:
@@ -343,6 +344,6 @@ def _written_twice(pipe: Pipe) -> set[str]:
     """Global tensors that two statements of a pipelined loop write."""
     counts: Counter[str] = Counter()
     for node in pipe.body:
-        written = [region.tensor for n in _all((node,)) for region, is_write in _regions(n) if is_write]
+        written = [region.tensor for n in every((node,)) for region, is_write in _regions(n) if is_write]
         counts.update({t.name for t in written if t.memory == "global"})
     return {name for name, count in counts.items() if count > 1}

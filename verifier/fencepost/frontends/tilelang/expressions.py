@@ -12,6 +12,7 @@ from fencepost import ir
 from fencepost.frontends.tilelang.names import site
 from fencepost.frontends.tilelang.operations import SETTLED
 from fencepost.frontends.tilelang.regions import dimension, index_dim
+from fencepost.frontends.tilelang.signs import bounds_of
 from fencepost.frontends.tilelang.syntax import children, compared, ends, is_test, names_in, returned
 from fencepost.frontends.tilelang.traits import (
     holds,
@@ -52,6 +53,14 @@ _BINARY: dict[type[ast.operator], Literal["+", "-", "*", "//", "%"]] = {
     ast.FloorDiv: "//",
     ast.Mod: "%",
 }
+_BITS: dict[type[ast.operator], str] = {
+    ast.BitAnd: "bitwise_and",
+    ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor",
+    ast.RShift: "shift_right",
+}
+"""Operations that give no negative number if their operands are none; for the first, one such operand is enough."""
+
 _COMPARE: dict[type[ast.cmpop], Literal["<", "<=", ">", ">=", "==", "!="]] = {
     ast.Lt: "<",
     ast.LtE: "<=",
@@ -244,8 +253,18 @@ class Evaluator(Unknowns):
         symbol = _BINARY.get(type(op))
         x, y = self.as_number(left, a), self.as_number(right, b)
         if symbol is None:
-            return self._unknown(node, [left, right])
+            return self._bounded(self._unknown(node, [left, right]), _BITS.get(type(op), ""), (x, y))
         return self.arithmetic(node, symbol, x, y)
+
+    def _bounded(self, found: Number, word: str, parts: Iterable[Number]) -> Number:
+        """A value that is not computed, but is not negative because of those that it is made of."""
+        known = self.names.bounds()
+        natural = [low is not None and low >= 0 for low, _ in (bounds_of(p.expr, known) for p in parts)]
+        if not found.loads and word and (any(natural) if word == "bitwise_and" else all(natural)):
+            match found.expr:
+                case ir.Name(name) | ir.Call(name):
+                    self.names.ranges[name] = 0, None
+        return found
 
     def arithmetic(self, node: ast.expr, op: Literal["+", "-", "*", "//", "%"], a: Number, b: Number) -> Number:
         """`a op b`; a quotient by something that is not a positive constant becomes an unknown function."""
@@ -400,7 +419,7 @@ class Evaluator(Unknowns):
                 dims.append(whole if step.expr == ir.Int(1) else Vague())
             else:
                 numbers = [self.number(entry)]
-                dims.append(index_dim(numbers[0].expr, size, known))
+                dims.append(index_dim(numbers[0].expr, size, known, self.names.is_read(numbers[0].expr)))
             loads.update((load, None) for n in numbers for load in n.loads)
         if tensor.shape is None and tensor.memory != "global":  # seen in another shape: what is where is not known
             dims = [d if isinstance(d, Full) else Vague() for d in dims]
@@ -414,6 +433,7 @@ class Evaluator(Unknowns):
             return Number(ir.Call(f"value_of_{tensor.name}", indices), False, (region,))
         found = Number(self._somewhere(), False, (region,))
         self.names.running.add(self.loaded)
+        self.names.read.add(self.loaded)
         return found
 
     def _attribute(self, node: ast.Attribute, base: ast.expr, name: str) -> Value:
@@ -484,7 +504,9 @@ class Evaluator(Unknowns):
             case "cast" if len(node.args) == 2 and self._is_wide(node.args[1]):
                 return self.number(node.args[0])
             case _:
-                return self._unknown(node, arguments, settled)
+                found = self._unknown(node, arguments, settled)
+                bits = word in _BITS.values() and len(arguments) == 2
+                return self._bounded(found, word, map(self.number, arguments)) if bits else found
 
     def _is_handed(self, node: ast.Call, arguments: list[ast.expr], found: Number) -> bool:
         """Whether what a call of Python gives may be a tensor, or hold one."""

@@ -54,7 +54,9 @@ def _collect(
     statements: list[ast.stmt], more: Iterable[str], number: int, lowering: Lowering, kept: Iterable[str] = ()
 ) -> None:
     """Names that statements bind; `more` bind these, too; `kept` are known already; `number` tells the scope."""
-    scope, language = lowering.scope, lowering.evaluator.language
+    scope = lowering.scope
+    language = lowering.evaluator.language | lowering.evaluator.members.keys()
+    language |= {name.partition(".")[0] for name in language}
     counts = Counter([*bindings(statements), *more])
     imported = Counter(bindings(n for n in _all(statements) if isinstance(n, (ast.Import, ast.ImportFrom))))
     repeated = {

@@ -142,6 +142,7 @@ class Lowering(Blocks):
         value = self.evaluator.truth(test)
         if isinstance(value, (Plain, Several)):
             chosen = bool(value.value) if isinstance(value, Plain) else bool(value.items)
+            self.reached.update(id(n) for s in (orelse if chosen else body) for n in ast.walk(s))  # there is no loop
             return self.body(body if chosen else orelse)
         if isinstance(value, (Function, Opaque)):
             value = self.evaluator.as_number(test, Opaque())
@@ -387,6 +388,7 @@ class Lowering(Blocks):
     # ------------------------------------------------------------------------------------------------ pipelines
 
     def _pipelined(self, node: ast.For, call: ast.Call, names: list[str]) -> Pipe:
+        self.reached.add(id(call.func))
         start = argument_of(call, 0, "start")
         stop = argument_of(call, 1, "stop")
         if stop is None:

@@ -26,6 +26,8 @@ class Names:
 
     `ranges` are the bounds of loop variables and of scalars that are computed from them.
 
+    `read` are the scalars (or their numbers, for `somewhere`) that the program reads from memory.
+
     `part` is a number of its own for each evaluation of a part of the text: a macro that is put in place twice is
     evaluated twice, and so is the body of a loop of Python.
     """
@@ -37,6 +39,7 @@ class Names:
     defaults: dict[str, int] = field(default_factory=dict)
     running: set[str | int] = field(default_factory=set)
     ranges: dict[str, Bounds] = field(default_factory=dict)
+    read: set[str | int] = field(default_factory=set)
     part: int = 0
     _parts: int = 0
     _spelled: dict[Hashable, str] = field(default_factory=dict)
@@ -62,6 +65,18 @@ class Names:
             found = f"{wish}_{n}"
         self.taken.add(found)
         return found
+
+    def is_read(self, expr: ir.Expr) -> bool:
+        """Whether a scalar is read from memory as it is: the compiler takes it for an index from the beginning."""
+        match expr:
+            case ir.Name(name):
+                return name in self.read
+            case ir.Call("somewhere", (ir.Int(number), *_)):
+                return number in self.read
+            case ir.Call(function):
+                return function.startswith("value_of_")
+            case _:
+                return False
 
     def of(self, key: Hashable, wish: str) -> str:
         """The name of an unknown value; the same for the same key."""

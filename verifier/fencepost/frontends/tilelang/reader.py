@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -18,10 +18,11 @@ from fencepost.frontends.escapes import READERS, escapes
 from fencepost.frontends.pypto_pro.source import Source
 from fencepost.frontends.rebinding import bindings, hidden_change, imports_all
 from fencepost.frontends.result import ReadResult
-from fencepost.frontends.tilelang.emit import kernel, pipes
+from fencepost.frontends.tilelang.emit import every, kernel, pipes
 from fencepost.frontends.tilelang.expressions import Evaluator
 from fencepost.frontends.tilelang.host import enter_factory, enter_module, enter_parameters
 from fencepost.frontends.tilelang.lowering import Lowering
+from fencepost.frontends.tilelang.names import Names
 from fencepost.frontends.tilelang.values import Gap, Node
 from fencepost.spelling import is_name
 
@@ -52,10 +53,13 @@ class _Found:
 class _Reader:
     def __init__(self, source: Source, module: ast.Module) -> None:
         self.source, self.module = source, module
-        self.language = _language(module)
+        self.language, self.members = _language(module), _members(module)
+        self.reached: set[int] = set()
         imports = [n for n in ast.walk(module) if isinstance(n, (ast.Import, ast.ImportFrom))]
         imported, bound = Counter(bindings(imports)), Counter(bindings([module], everywhere=True))
-        self.escapes = escapes(module, {name for name in self.language if bound[name] == imported[name]})
+        self.escapes = escapes(
+            module, {name for name in (*self.language, *self.members) if bound[name] == imported[name]}
+        )
         kernels = list(self._kernels())
         outside = {id(f) for found in kernels for f in found.around}
         modules = {name for name in imported if imported[name] == bound[name]}
@@ -79,7 +83,27 @@ class _Reader:
                 kernels.append(read_kernel)
                 if assumed:
                     assumptions[read_kernel.name] = assumed
+        for site, function in self._unreached():
+            name = _unique(function.name if function is not None else "module", names)
+            names.add(name)
+            reason = "a pipelined loop that belongs to no kernel which could be read"
+            gap = Gap(reason, self.source.span(site))
+            header = self.source.header(function) if function is not None else self.source.span(site)
+            kernels.append(kernel(name, (gap,), Names(), header, lambda _: None))
+        kernels.sort(key=lambda k: k.span.line)
         return ReadResult(tuple(kernels), tuple(errors), assumptions)
+
+    def _unreached(self) -> Iterator[tuple[ast.expr, ast.FunctionDef | None]]:
+        """What names a pipelined loop, but is in no kernel that was read, with the function around it."""
+        stack: list[tuple[ast.AST, ast.FunctionDef | None]] = [(self.module, None)]
+        while stack:
+            node, function = stack.pop()
+            inner = node if isinstance(node, ast.FunctionDef) else function
+            match node:
+                case ast.Name("Pipelined", ast.Load()) | ast.Attribute(_, "Pipelined", ast.Load()):
+                    if id(node) not in self.reached:
+                        yield node, function
+            stack += [(child, inner) for child in reversed([*ast.iter_child_nodes(node)])]
 
     def _kernels(self) -> Iterator[_Found]:
         stack: list[tuple[ast.AST, tuple[ast.FunctionDef, ...]]] = [(self.module, ())]
@@ -117,11 +141,10 @@ class _Reader:
         if not self._worthwhile(found.node, nodes):
             return None, ()
         name = "_".join(f.name for f in (*found.around[:1], found.node))
-        name = name if is_name(name) else f"{name}_"
-        unique, n = name, 1
-        while unique in names:
-            n += 1
-            unique = f"{name}_{n}"
+        self.reached |= lowering.reached
+        if any(isinstance(n, Gap) for n in every(nodes)):
+            self.reached |= {id(n) for n in ast.walk(found.node)}
+        unique = _unique(name, names)
         result = kernel(unique, nodes, lowering.names, self.source.header(found.node), lowering.assume)
         return result, self._assumed(result, lowering)
 
@@ -131,11 +154,14 @@ class _Reader:
         if any(True for _ in pipes(nodes)):
             return True
         named = (_last(_called(n.iter)) for n in ast.walk(function) if isinstance(n, (ast.For, ast.AsyncFor)))
-        return "Pipelined" in named and any(isinstance(n, Gap) for n in nodes)
+        return "Pipelined" in named and any(isinstance(n, Gap) for n in every(nodes))
 
     def _lowering(self) -> Lowering:
         """What lowers a kernel, with the names of the module in scope."""
-        evaluator = Evaluator({}, self.language, escapes=self.escapes, given=self.given, rebound=self.rebound)
+        evaluator = Evaluator(
+            {}, self.language, members=self.members, escapes=self.escapes, given=self.given, rebound=self.rebound
+        )
+        evaluator.members = self.members
         lowering = Lowering(self.source, evaluator)
         hidden = hidden_change(self.module, PurePath(self.source.file).stem)
         lowering.evaluator.loose = hidden is not None
@@ -160,12 +186,30 @@ class _Reader:
         return tuple(texts)
 
 
+def _unique(name: str, names: Collection[str]) -> str:
+    """A name for a kernel that no other one has."""
+    name = name if is_name(name) else f"{name}_"
+    unique, n = name, 1
+    while unique in names:
+        n += 1
+        unique = f"{name}_{n}"
+    return unique
+
+
+def _members(module: ast.Module) -> dict[str, str]:
+    """What the text imports from the language module, by the names that it has here."""
+    imports = (n for n in ast.walk(module) if isinstance(n, ast.ImportFrom) and n.module in _MODULES)
+    return {a.asname or a.name: a.name for n in imports for a in n.names if a.name != "*"}
+
+
 def _language(module: ast.Module) -> frozenset[str]:
     """The names under which the text knows the language module."""
     names = {"T"}
     for node in ast.walk(module):
         if isinstance(node, ast.Import):
             names |= {a.asname for a in node.names if a.name in _MODULES and a.asname}
+            names |= {f"{a.asname or 'tilelang'}.language" for a in node.names if a.name == "tilelang"}
+            names |= {"tilelang.language" for a in node.names if a.name == "tilelang.language" and not a.asname}
         elif isinstance(node, ast.ImportFrom) and node.module in ("tilelang", "tvm.script"):
             names |= {a.asname or a.name for a in node.names if a.name in ("language", "tir", "tirx")}
     return frozenset(names)

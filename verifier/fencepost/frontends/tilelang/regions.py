@@ -30,15 +30,23 @@ def dimension(
     return Place(low, high)
 
 
-def index_dim(index: ir.Expr | None, size: ir.Expr | None, known: Mapping[str, Bounds] = MappingProxyType({})) -> Dim:
-    """One element of a dimension; None: which one is not known.  Negative indices count from the end."""
+def index_dim(
+    index: ir.Expr | None,
+    size: ir.Expr | None,
+    known: Mapping[str, Bounds] = MappingProxyType({}),
+    read: bool = False,
+) -> Dim:
+    """One element of a dimension; None: which one is not known.  Negative indices count from the end.
+
+    `read`: the index is read from memory, and so not negative in a program that stays within its buffers.
+    """
     if index is None:
         return Vague()
     least, most = bounds_of(index, known)
     if most is not None and most < 0 and isinstance(size, ir.Int):
         index = ir.Int(index.value + size.value) if isinstance(index, ir.Int) else ir.Binary("+", index, size)
         least, most = bounds_of(index, known)
-    if least is None or least < 0:
+    if not read and (least is None or least < 0):
         return Vague()
     if isinstance(index, ir.Int):
         if size == ir.Int(1) and index.value == 0:

@@ -43,6 +43,8 @@ def bounds_of(expr: ir.Expr, known: Mapping[str, Bounds]) -> Bounds:
         case ir.Call("ceildiv" | "floordiv" | "floormod", (left, right)):  # by something that is not zero
             divided, by = _is_natural(bounds_of(left, known)), _is_natural(bounds_of(right, known))
             return (0, None) if by and (divided or expr.function == "floormod") else ANY
+        case ir.Call(name):
+            return known.get(name, ANY)
         case _:
             return ANY
 

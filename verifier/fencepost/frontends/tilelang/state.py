@@ -34,7 +34,7 @@ class State(ABC):
     `choices` counts the branches and loops around the statement at hand, within the function that is put in place;
     `returned`: that function has ended; `result` is what it gave.  `left` is the
     scope with which the last block of its own has ended.  `frames` are the scopes of the functions that have called
-    the one that is put in place.
+    the one that is put in place.  `reached` are the expressions that name the loops which were read, by id.
     """
 
     source: Source
@@ -49,6 +49,7 @@ class State(ABC):
     result: Value = field(default_factory=lambda: Plain(None))
     left: dict[str, Value] = field(default_factory=dict)
     frames: dict[int, dict[str, Value]] = field(default_factory=dict)
+    reached: set[int] = field(default_factory=set)
 
     @property
     def scope(self) -> dict[str, Value]:

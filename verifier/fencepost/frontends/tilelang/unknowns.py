@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from abc import abstractmethod
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from fencepost import ir
@@ -21,15 +21,16 @@ _MAX_SIZE = 400
 class Unknowns:
     """Gives symbols to what is not known in a scope.
 
-    `language` are the names of the TileLang language module.  `names` gives the symbols.  `variables` are the loop
-    variables in scope, on which an unknown value may depend.  `loaded` counts the values that were read from somewhere:
-    each is another one, even if it is read from the same place.
+    `language` are the names of the TileLang language module, `members` those of what is imported from it. `names`
+    gives the symbols. `variables` are the loop variables in scope, on which an unknown value may depend. `loaded`
+    counts the values that were read from somewhere: each is another one, even if it is read from the same place.
     """
 
     scope: dict[str, Value]
     language: frozenset[str]
     names: Names = field(default_factory=Names)
     variables: tuple[str, ...] = ()
+    members: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     loaded: int = field(default=0, kw_only=True)
 
     @abstractmethod
@@ -37,7 +38,12 @@ class Unknowns:
         """The value of an expression."""
 
     def called(self, node: ast.expr) -> str | None:
-        """`copy` for `T.copy`, where T is the language; None for other calls."""
+        """`copy` for `T.copy`, where T is the language, and for what is imported from it; None for other calls."""
+        match node:
+            case ast.Attribute(ast.Attribute(ast.Name(name), part), member) if f"{name}.{part}" in self.language:
+                return None if name in self.scope and not self._is_module(name) else member
+            case ast.Name(name) if name in self.members:
+                return None if name in self.scope and not self._is_module(name) else self.members[name]
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in self.language:
             return None if node.value.id in self.scope and not self._is_module(node.value.id) else node.attr
         return None
